@@ -101,7 +101,8 @@ class Store(Protocol):
 
     def columns(self, relation: str) -> list[Words]:
         """The columns of a relation with sorted tuples: numbers, the bits of unsigned numbers and floats, and
-        the numbers of symbols and records, which ``symbols`` and ``values`` resolve."""
+        the numbers of symbols and records, which ``symbols`` and ``values`` resolve. Raises EngineError for
+        records that nest too deeply for ``values``."""
         ...
 
     def found(self, relation: str) -> Found:

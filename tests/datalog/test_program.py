@@ -200,6 +200,17 @@ def test_records_of_many_levels(kind: str, backend: Any) -> None:
         program.explain(f"s({text.replace('nil', text * 2).replace('$Leaf', text * 2)})")
 
 
+@pytest.mark.core
+def test_records_that_rules_nest_too_deeply_are_refused() -> None:
+    text = ".type L = [n:number, l:L]\n.decl l(n:number, x:L)\nl(0, nil).\n"
+    program = Program(text + "l(n + 1, [1, x]) :- l(n, x), n < 5000.")
+    program.run()
+    assert program.count("l") == 5001
+    for read in (program.rows, program.relation, program.table, lambda name: program.query(f"{name}(n, x)")):
+        with pytest.raises(EngineError, match="a record that is nested more than 500 levels deep"):
+            read("l")
+
+
 def test_a_relation_without_columns(backend: Any) -> None:
     program = Program(".decl yes()\n.decl no()\nno() :- yes().", backend=backend)
     program.run()

@@ -215,3 +215,25 @@ def test_deep_and_wide_records_are_refused() -> None:
         wide.evaluate({})
     count = ".decl c(n:number)\nc(n) :- n = count : { l(_, _) }.\n.output c\n"
     assert load(texts={"t.dl": text.format("nil", 100_000) + count}).evaluate({}) == {"c": [(100_001,)]}
+
+
+@pytest.mark.core
+def test_deep_records_are_chosen_in_their_order() -> None:
+    """Of lists that differ only at their ends the first is chosen: [1, ... 1, 0] before [1, ... 1, 1]."""
+    text = """
+        .type L = [head:number, tail:L]
+        .decl list(n:number, x:L, end:number)
+        list(0, [end, nil], end) :- end = range(0, 2).
+        list(n + 1, [1, x], end) :- list(n, x, end), n < 5000.
+        .decl chosen(n:number, x:L, end:number) choice-domain n
+        chosen(n, x, end) :- list(n, x, end).
+        .decl first(x:L, n:number) choice-domain (n)
+        first(x, 0) :- list(_, x, _).
+        .decl answer(name:symbol, n:number)
+        answer("ends with 0", n) :- n = count : { chosen(_, _, 0) }.
+        answer("ends with 1", n) :- n = count : { chosen(_, _, 1) }.
+        answer("first", n) :- first([n, nil], _).
+        .output answer
+    """
+    answer = load(texts={"t.dl": text}).evaluate({})["answer"]
+    assert answer == [("ends with 0", 5001), ("ends with 1", 0), ("first", 0)]

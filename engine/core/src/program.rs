@@ -13,6 +13,7 @@ use crate::compile::{operation_type, Compiler};
 use crate::error::{Error, Fault};
 use crate::machine::Machine;
 use crate::relation::{Database, IndexId, Relation, Version};
+use crate::values::nesting::Order;
 use crate::values::{RecordType, Type, Values};
 
 /// A relation without its tuples.
@@ -300,7 +301,7 @@ impl Program {
         let stratum = &self.strata[stratum.0];
         machine.begin_round(0);
         self.apply(machine, &stratum.rules)?;
-        self.choose(machine, stratum)?;
+        self.choose(machine, stratum, &mut Order::default())?;
         // What begins with nothing stays empty.
         let begun =
             stratum.relations.iter().any(|relation| !machine.database.relations[relation.0].is_empty());
@@ -316,40 +317,47 @@ impl Program {
             if self.schema(*relation).sorted {
                 let values = &machine.database.values;
                 let by_text = |a, b| values.text(a).cmp(values.text(b));
-                let tuples = self.sorted(machine.database, *relation, by_text);
+                let tuples = self.sorted(machine.database, *relation, &mut Order::default(), by_text);
                 machine.database.relations[relation.0].replace(&tuples)?;
             }
         }
         Ok(())
     }
 
-    /// The tuples of a relation end to end, in the order of their values, symbols in the order that is given.
+    /// The tuples of a relation end to end, in the order of their values, symbols in the order that is given. Its records
+    /// come into `order`.
     fn sorted(
         &self,
         database: &Database,
         relation: RelationId,
+        order: &mut Order,
         symbols: impl Fn(i64, i64) -> Ordering,
     ) -> Vec<i64> {
         let columns = &self.schema(relation).columns;
-        let tuples = database.relations[relation.0].tuples();
+        let Database { relations, values } = database;
+        let tuples = relations[relation.0].tuples();
         let mut tuples: Vec<&[i64]> = tuples.iter().collect();
+        let plain = |kind: &Type, x, y| values.compare_by(kind, &self.records, x, y, &symbols);
+        for (place, column) in columns.iter().enumerate() {
+            let words = tuples.iter().map(|tuple| tuple[place]);
+            order.add(values, &self.records, &column.kind, words, plain);
+        }
         tuples.sort_unstable_by(|a, b| {
             let words = columns.iter().zip(a.iter().zip(b.iter()));
-            let mut orders = words.map(|(column, (&x, &y))| {
-                database.values.compare_by(&column.kind, &self.records, x, y, &symbols)
-            });
+            let mut orders = words.map(|(column, (&x, &y))| order.compare(&column.kind, x, y, plain));
             orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
         });
         tuples.concat()
     }
 
     /// Take candidates one by one, in their order, symbols as they have appeared, into the relations that they are for.
-    fn choose(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
+    /// `order` has the records of earlier rounds.
+    fn choose(&self, machine: &mut Machine, stratum: &Stratum, order: &mut Order) -> Result<(), Error> {
         for &candidates in &stratum.candidates {
             let Some(relation) = self.schema(candidates).gives else { continue };
             let width = self.schema(relation).columns.len();
             let values = &machine.database.values;
-            let words = self.sorted(machine.database, candidates, |a, b| values.by_appearance(a, b));
+            let words = self.sorted(machine.database, candidates, order, |a, b| values.by_appearance(a, b));
             machine.database.relations[candidates.0].clear();
             let relation = &mut machine.database.relations[relation.0];
             for tuple in words.chunks_exact(width.max(1)) {
@@ -380,10 +388,11 @@ impl Program {
     /// Apply the recursive rules of a stratum, starting from the present deltas, until nothing is
     /// new.
     pub(crate) fn repeat(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
+        let mut order = Order::default();
         for round in 1.. {
             machine.begin_round(round);
             self.apply(machine, &stratum.recursive)?;
-            self.choose(machine, stratum)?;
+            self.choose(machine, stratum, &mut order)?;
             for relation in &stratum.relations {
                 machine.database.relations[relation.0].advance()?;
             }

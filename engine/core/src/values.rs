@@ -9,6 +9,8 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Fault;
 
+pub mod nesting;
+
 /// The type of a column or an operation; records carry the fields of their declared type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
@@ -21,7 +23,7 @@ pub enum Type {
 }
 
 /// An index into `Program::records`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordType(pub usize);
 
 /// The record that has no fields.

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::machine::functor::{float, float_word};
 use crate::program::Program;
 use crate::relation::{Database, Tuples};
+use crate::values::nesting::depth;
 use crate::values::{RecordType, Type, Values, NIL};
 
 /// Facts as Python has them: tuples, or an int64 array of shape (tuples, columns).
@@ -165,9 +166,32 @@ fn to_word(
 
 /// The levels that are left inside of a record.
 fn inner(levels: usize) -> PyResult<usize> {
-    levels.checked_sub(1).ok_or_else(|| {
-        EngineError::new_err(format!("a record that is nested more than {DEEPEST} levels deep"))
-    })
+    levels.checked_sub(1).ok_or_else(too_deep)
+}
+
+fn too_deep() -> PyErr {
+    EngineError::new_err(format!("a record that is nested more than {DEEPEST} levels deep"))
+}
+
+/// An error where a relation has a record that Python cannot have. This takes less time than to sort such records.
+pub fn check_depth(program: &Program, database: &Database, relation: RelationId) -> PyResult<()> {
+    let is_record = |kind: &Type| matches!(kind, Type::Record(_));
+    let nests = |kind: &Type| match kind {
+        Type::Record(Some(record)) => program.records[record.0].iter().any(is_record),
+        _ => false,
+    };
+    let columns = &program.schema(relation).columns;
+    if !columns.iter().any(|column| nests(&column.kind)) {
+        return Ok(());
+    }
+    let tuples = database.relations[relation.0].tuples();
+    for (place, column) in columns.iter().enumerate().filter(|(_, column)| nests(&column.kind)) {
+        let words = tuples.iter().map(|tuple| tuple[place]);
+        if depth(&database.values, &program.records, &column.kind, words) > DEEPEST {
+            return Err(too_deep());
+        }
+    }
+    Ok(())
 }
 
 fn fields(program: &Program, record: Option<RecordType>) -> PyResult<&[Type]> {
@@ -236,9 +260,10 @@ pub fn sorted<'t>(
     database: &Database,
     relation: RelationId,
     tuples: &'t Tuples,
-) -> Vec<&'t [i64]> {
+) -> PyResult<Vec<&'t [i64]>> {
+    check_depth(program, database, relation)?;
     let rows = order(program, &database.values, relation, tuples);
-    rows.into_iter().map(|row| tuples.tuple(row)).collect()
+    Ok(rows.into_iter().map(|row| tuples.tuple(row)).collect())
 }
 
 /// Relation name -> sorted list of tuples.
@@ -253,7 +278,7 @@ pub fn answers<'py>(
         let tuples = database.relations[relation.0].tuples();
         let few = database.relations[relation.0].len() < MANY;
         let sort = || sorted(program, database, relation, &tuples);
-        let tuples = if few { sort() } else { py.detach(sort) };
+        let tuples = if few { sort() } else { py.detach(sort) }?;
         let tuples = tuples.iter().map(|words| to_tuple(py, program, &database.values, relation, 0, words));
         let tuples = PyList::new(py, tuples.collect::<PyResult<Vec<_>>>()?)?;
         answers.set_item(&program.schema(relation).name, tuples)?;

@@ -60,7 +60,7 @@ impl Program {
                 return Err(EngineError::new_err(message));
             }
             let tuples = database.relations[relation.0].tuples();
-            let tuples = convert::sorted(&self.program, &database, relation, &tuples);
+            let tuples = convert::sorted(&self.program, &database, relation, &tuples)?;
             let array = PyArray2::<i64>::zeros(py, [tuples.len(), schema.columns.len()], false);
             for (mut row, tuple) in array.readwrite().as_array_mut().rows_mut().into_iter().zip(tuples) {
                 row.iter_mut().zip(tuple).for_each(|(to, &word)| *to = word);

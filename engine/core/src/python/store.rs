@@ -326,9 +326,10 @@ impl Store {
         let relation = self.program.relation(relation)?;
         let store = &*self.read(py)?;
         let columns = py.detach(|| {
+            convert::check_depth(&self.program, &store.database, relation)?;
             let Database { relations, values } = &store.database;
-            Sorted::new(&self.program, values, relation, &relations[relation.0]).into_columns()
-        });
+            PyResult::Ok(Sorted::new(&self.program, values, relation, &relations[relation.0]).into_columns())
+        })?;
         Ok(columns.into_iter().map(|column| column.into_pyarray(py)).collect())
     }
 
@@ -358,7 +359,7 @@ impl Store {
         let relation = self.program.relation(relation)?;
         let store = &*self.read(py)?;
         let tuples = store.database.relations[relation.0].tuples();
-        let tuples = py.detach(|| convert::sorted(&self.program, &store.database, relation, &tuples));
+        let tuples = py.detach(|| convert::sorted(&self.program, &store.database, relation, &tuples))?;
         let values = &store.database.values;
         let tuples =
             tuples.iter().map(|words| convert::to_tuple(py, &self.program, values, relation, 0, words));
