@@ -314,7 +314,7 @@ class Improving:
             low, price, high = 0.0, 1.0 / 64, 0.0
             for _ in range(steps):
                 if price not in homes_at:
-                    homes_at[price] = homes.find(memory=price, stop=self._late)
+                    homes_at[price] = homes.find(memory=price, near=True, stop=self._late)
                 yield (program := self._with(homes_at[price], again=again))
                 fits = self._peak(program) <= memory
                 low, high = (low, price) if fits else (price, high)

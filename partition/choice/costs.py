@@ -3,7 +3,7 @@ on its own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +36,16 @@ class Position(NamedTuple):
     slots: tuple[int, ...]
 
 
+class _Moved(NamedTuple):
+    """The costs of a slot of an op: of each way to compute it, and the line of the table for each way. A line
+    has the costs of reshards to a needed layout, from each layout that the value may have."""
+
+    sent: tuple[Floats, ...]
+    line: Integers
+    needed: tuple[LayoutId, ...]
+    table: Floats
+
+
 class Costs:
     """The costs of variables and rows, in bytes sent."""
 
@@ -44,6 +54,7 @@ class Costs:
         self._chooser, self._planner = candidates.chooser, candidates.planner
         self._domains, self._layouts = candidates.domains, candidates.layouts
         self._works: dict[tuple[int, tuple[DomainId, ...]], Floats] = {}
+        self._moves: dict[tuple[int, tuple[DomainId, ...], tuple[int, ...]], dict[Slot, _Moved]] = {}
         # The terms of rows; None for rows whose cost does not depend on the choice.
         self.positions: list[Position | None] = [None] * len(candidates.variables.spots)
 
@@ -81,53 +92,71 @@ class Costs:
     ) -> tuple[Floats, list[SlotCosts]]:
         """The cost of each way to compute an op: on its own, and by the layouts of its slots. Slots with the
         ``same`` variable count together."""
+        spot = self._variables.spots[number]
+        knowledge, base = spot.knowledge, self._work(number, domains).copy()
+        share = [weight / (spot.weight or 1.0) for weight in spot.resharded]
+        tables: dict[int, SlotCosts] = {}
+        for t, moved in self._moved(number, domains, same).items():
+            for sent in moved.sent:
+                base += sent
+            table = moved.table
+            if memory and moved.needed and (often := spot.weight * share[t]):
+                shape, width = knowledge.shapes[t] or (), knowledge.widths[t]
+                besides = self._domains.besides(shape, width, moved.needed, domains[t])
+                table = table + besides * (tuning.BRIEFLY * memory / often)
+            if same[t] < 0:
+                base += table[moved.line, 0] * share[t]
+            else:
+                _add(tables, same[t], (moved.line, table * share[t]))
+        slots = sorted(set(same) - {-1})
+        none = np.zeros(len(base), np.int64)
+        for n in slots:
+            if n not in tables:  # it can be made in any layout
+                tables[n] = none, np.zeros((1, len(self._domains[domains[n]].places)))
+        weight = spot.weight * (tuning.HANDED_ON if knowledge.touches == "nothing" else 1.0)
+        return base * spot.weight, [(tables[n][0], tables[n][1] * weight) for n in slots]
+
+    def _moved(self, number: Row, domains: tuple[DomainId, ...], same: tuple[int, ...]) -> dict[Slot, _Moved]:
+        """What the slots of an op send in each way to compute it, whatever memory costs."""
+        key = self._candidates.kind_of[number], domains, same
+        if key not in self._moves:
+            self._moves[key] = dict(self._moved_anew(number, domains, same))
+        return self._moves[key]
+
+    def _moved_anew(
+        self, number: Row, domains: tuple[DomainId, ...], same: tuple[int, ...]
+    ) -> Iterator[tuple[Slot, _Moved]]:
         spot, ways = self._variables.spots[number], self._candidates.ways_of(number)
         knowledge, once, layouts = spot.knowledge, self._planner.prices.once, self._layouts
-        base = self._work(number, domains).copy()
         needed = [self._candidates.layouts_by(number, way) for way in ways]
         exchanged = [
             self._chooser.exchanged(knowledge, [layouts[n] for n in each])
             for each in needed
             if knowledge.reads
         ]
-        share = [weight / (spot.weight or 1.0) for weight in spot.resharded]
-        tables: dict[int, SlotCosts] = {}
         for t, shape, role in zip(knowledge.slots, knowledge.shapes, knowledge.roles, strict=True):
             if shape is None or t in spot.free:
                 continue
             if same[t] >= 0 and any(read.slot == t for read in knowledge.reads):
                 read = np.asarray([self._read(number, way, t, domains[t]) for way in ways])
-                _add(tables, same[t], (np.arange(len(ways)), read * share[t]))
+                yield t, _Moved((), np.arange(len(ways)), (), read)
                 continue
-            for w, sent in enumerate(exchanged):
-                price, rounds = sent.get(t, (0.0, 0.0))
-                base[w] += price + once * rounds
+            sent = list[Floats]()
+            if exchanged:
+                prices = [each.get(t, (0.0, 0.0)) for each in exchanged]
+                sent.append(np.asarray([price + once * rounds for price, rounds in prices]))
             column = [each[t] for each in needed]
             if role == "result" and knowledge.combined_by_itself:
-                for w, layout in enumerate(column):
-                    gathered, count, behind = self._chooser.gathering(knowledge, t, layouts[layout])
-                    base[w] += gathered + once * count
-                    column[w] = layouts.number(behind)
+                gathered = [self._chooser.gathering(knowledge, t, layouts[layout]) for layout in column]
+                sent.append(np.asarray([price + once * count for price, count, _ in gathered]))
+                column = [layouts.number(behind) for *_, behind in gathered]
             lines: dict[LayoutId, int] = {}
             line = np.asarray([lines.setdefault(layout, len(lines)) for layout in column], np.int64)
             result, width = role == "result", knowledge.widths[t]
             table = self._domains.table(
                 shape, width, tuple(lines), domains[t], result=result, at_home=knowledge.at_home
             )
-            if memory and (often := spot.weight * share[t]):
-                besides = self._domains.besides(shape, width, tuple(lines), domains[t])
-                table = table + besides * (tuning.BRIEFLY * memory / often)
-            if same[t] < 0:
-                base += table[line, 0] * share[t]
-            else:
-                _add(tables, same[t], (line, table * share[t]))
-        slots = sorted(set(same) - {-1})
-        none = np.zeros(len(ways), np.int64)
-        for t in slots:
-            if t not in tables:  # it can be made in any layout
-                tables[t] = none, np.zeros((1, len(self._domains[domains[t]].places)))
-        weight = spot.weight * (tuning.HANDED_ON if knowledge.touches == "nothing" else 1.0)
-        return base * spot.weight, [(tables[t][0], tables[t][1] * weight) for t in slots]
+            yield t, _Moved(tuple(sent), line, tuple(lines), table)
 
     def _work(self, number: Row, domains: tuple[DomainId, ...]) -> Floats:
         """The cost of the work of each way to compute an op."""

@@ -77,6 +77,7 @@ class Homes:
         self._terms: dict[float, list[Terms]] = {}  # without a price of memory, and at the last one
         self._looked = False
         self._opened: dict[float, _Opened] = {}  # by the price of memory
+        self._best: Integers | None = None  # of the last search
 
     def find(
         self,
@@ -84,12 +85,14 @@ class Homes:
         memory: float = 0.0,
         bound: bool = False,
         alike: bool = False,
+        near: bool = False,
         stop: Callable[[], bool] = never,
     ) -> FoundHomes:
         """The homes of least total cost, until ``stop`` says so. ``memory`` is the price, in bytes sent, of a
         byte that a device holds of a value; bytes that only one op needs or gives cost a part of it. With
         ``bound`` a lower bound is computed; otherwise it is zero. With ``alike`` the result has what decides
-        at an open boundary, and a search at another price of memory begins where this one ended."""
+        at an open boundary, and a search at another price of memory begins where this one ended. So it does
+        if it is ``near``."""
         terms = self._priced(memory, stop)
         if terms is None:
             return NOTHING
@@ -97,9 +100,16 @@ class Homes:
         alone = self._costs.alone(memory) + late
         size = self._variables.size
         total = sum_of(terms, alone, size)
-        start = next((each.best for each in self._opened.values()), None) if alike else None
+        start = (
+            next((each.best for each in self._opened.values()), None)
+            if alike
+            else self._best
+            if near
+            else None
+        )
         nearly = tuning.OPEN_NEARLY if alike else tuning.NEARLY
         best, least = self._search(total, bound, stop, start, nearly)
+        self._best = best
         if alike:
             self._opened[memory] = _Opened(total, terms, alone, best)
         lowest = 0.0
