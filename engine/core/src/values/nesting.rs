@@ -47,6 +47,13 @@ fn nested(
     found
 }
 
+/// Whether records of a type hold others. Where they do not, two are compared in as many steps as they have fields.
+fn nests(records: &[Vec<Type>], kind: &Type) -> bool {
+    let holds =
+        |record: &RecordType| records[record.0].iter().any(|field| matches!(field, Type::Record(Some(_))));
+    matches!(kind, Type::Record(Some(record)) if holds(record))
+}
+
 /// The records that are fields of a record.
 fn inside<'v>(
     values: &'v Values,
@@ -87,6 +94,9 @@ impl Order {
         words: impl Iterator<Item = i64>,
         plain: impl Fn(&Type, i64, i64) -> Ordering,
     ) {
+        if !nests(records, kind) {
+            return;
+        }
         for record in nested(values, records, kind, words, |record| self.places.contains_key(record)) {
             let less = |other: &Record| {
                 let kinds = &records[record.1 .0];
@@ -103,7 +113,7 @@ impl Order {
         }
     }
 
-    /// The order of two values of a type whose records are in; `plain` as there.
+    /// The order of two values of a type; `plain` as there.
     pub fn compare(
         &self,
         kind: &Type,
@@ -113,8 +123,10 @@ impl Order {
     ) -> Ordering {
         match kind {
             _ if a == b => Ordering::Equal,
-            // Nil, which has no place, is before all others.
-            Type::Record(Some(_)) => self.place(kind, a).cmp(&self.place(kind, b)),
+            Type::Record(Some(_)) => match (self.place(kind, a), self.place(kind, b)) {
+                (Some(a), Some(b)) => a.cmp(&b),
+                _ => plain(kind, a, b), // nil, or records that hold no others
+            },
             _ => plain(kind, a, b),
         }
     }
@@ -197,6 +209,24 @@ mod tests {
                 expected.sort_by(|&a, &b| values.compare(&kind, &types, a, b));
                 assert_eq!(sorted, expected);
             }
+        }
+    }
+
+    #[test]
+    fn pairs_in_lists_and_alone_have_one_order() {
+        let record = |number| Type::Record(Some(RecordType(number)));
+        let types = vec![vec![Type::Number, Type::Number], vec![record(0), record(1)]];
+        let (mut values, mut ordered) = (Values::default(), Order::default());
+        let pairs: Vec<i64> = (0..40).map(|n| values.record(&[n * 7 % 5, n])).collect();
+        let lists: Vec<i64> = pairs.iter().step_by(3).map(|&pair| values.record(&[pair, NIL])).collect();
+        let plain = order(&values, &types);
+        for (number, words) in [(0, [&pairs[..], &[NIL]].concat()), (1, lists), (0, pairs)] {
+            let kind = record(number);
+            ordered.add(&values, &types, &kind, words.iter().copied(), &plain);
+            let (mut sorted, mut expected) = (words.clone(), words);
+            sorted.sort_by(|&a, &b| ordered.compare(&kind, a, b, &plain));
+            expected.sort_by(|&a, &b| values.compare(&kind, &types, a, b));
+            assert_eq!(sorted, expected);
         }
     }
 
