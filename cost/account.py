@@ -15,11 +15,11 @@ from ..partition.executions import Executions
 from ..partition.facts.kinds import Kind, Kinds
 from ..partition.finishing.combining import NUMBER, combined_sizes
 from ..program.boundaries import boundary_axes
+from ..program.columns import numbered
 from ..program.ids import Item as ProgramItem
 from ..program.mlir.modules import main_function, operations_in, symbols
 from ..program.mlir.origins import Origin, origin
 from ..rulebook.traits import OpTraits
-from .alike import distinct
 from .beside import Besides
 from .graph import OpGraph
 from .inlining import without_calls
@@ -113,7 +113,7 @@ class Account:
         outside = [n for n, op in enumerate(ops) if not pricing.in_loop(op)]
         launches = sum(every[n].launches * times[n] for n in outside)
         self._outside = launches, total(self._seconds[outside])
-        self._kept, self._which = distinct(
+        self._kept, self._which = numbered(
             (graph.plain[ops[n]], located[n][1], prices[n].limited, prices[n].sure) for n in kept
         )
         takes = [(1, price.seconds, price.flops, price.bytes, price.launches) for price in known]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..program.columns import first_alike, numbered
 from .graph import OpGraph
 
 Integers = npt.NDArray[np.int64]
@@ -52,7 +53,7 @@ class Uses:
         used = np.unique(taken[makers >= 0] * count + user[makers >= 0])
         values, users = np.divmod(used, count)
         beside = regions[users] == regions[definers[values]]
-        named, which = distinct(graph.plain)
+        named, which = numbered(graph.plain)
         leaves = np.asarray([apart(name) for name in named], bool)[which][users]
         out = np.bincount(values[~beside | leaves], minlength=len(definers)) > 0
         loops = np.asarray([loop(name) for name in named], bool)[which]
@@ -66,18 +67,20 @@ class Uses:
         self._several = np.bincount(self._of, minlength=len(self.plain)) > 1
         self._makers, first_results = definers[self.plain], np.asarray([each.start for each in graph.results])
         _, firsts, kinds = np.unique(graph.kinds, return_index=True, return_inverse=True)
-        _, looks = distinct(look(n) for n in firsts.tolist())
+        _, looks = numbered(look(n) for n in firsts.tolist())
         made_from = self._made_from[self._makers]
-        self._alike = coded(
-            looks[kinds][self._makers],
-            self.plain - first_results[self._makers],
-            np.where(made_from < 0, -1, which[made_from]),
-            self._several,
+        self._alike = first_alike(
+            [
+                looks[kinds][self._makers],
+                self.plain - first_results[self._makers],
+                np.where(made_from < 0, -1, which[made_from]),
+                self._several.astype(np.int8),
+            ]
         )
 
     def alike(self, names: Sequence[str]) -> tuple[Integers, list[Asked]]:
         """The questions about plain values if ops have these ``names``, and for each value which is its."""
-        texts, which = distinct(names)
+        texts, which = numbered(names)
         ordered = sorted(texts)
         rank = np.asarray([ordered.index(text) for text in texts], np.int64)[which]
         of, name = np.divmod(np.unique(self._of * len(texts) + rank[self._user]), len(texts))
@@ -85,7 +88,7 @@ class Uses:
         for n in range(int(nth.max(initial=-1)) + 1):
             column = np.full(len(code), -1)
             column[of[nth == n]] = name[nth == n]
-            code = coded(code, column)
+            code = first_alike([code, column])
         _, firsts, which_of = np.unique(code, return_index=True, return_inverse=True)
         begins, ends = np.searchsorted(of, firsts), np.searchsorted(of, firsts, "right")
         makers = self._makers[firsts]
@@ -102,19 +105,3 @@ def flat(rows: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
     """The lengths of rows, and what is in them, one after the other."""
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     return lengths, np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
-
-
-def distinct(things: Iterable[Hashable]) -> tuple[list[Any], Integers]:
-    """The distinct ones of some things in the order in which they come, and for each thing which it is."""
-    numbers: dict[Hashable, int] = {}
-    which = np.asarray([numbers.setdefault(thing, len(numbers)) for thing in things], np.int64)
-    return list(numbers), which
-
-
-def coded(*columns: npt.NDArray[Any]) -> Integers:
-    """Numbers for rows of columns of numbers, equal for equal rows; there are few distinct ones."""
-    code = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        _, which = np.unique(column, return_inverse=True)
-        _, code = np.unique(code * (int(which.max(initial=0)) + 1) + which, return_inverse=True)
-    return code

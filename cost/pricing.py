@@ -11,8 +11,9 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ..partition.facts.knowledge import Knowledge, RuleReader
+from ..program.columns import first_alike, numbered
 from ..runs.collectives import Collective
-from .alike import Integers, coded, distinct, flat
+from .alike import Integers, flat
 from .exchange import sending, solver_of, told
 from .gpu import Facts, Gpu
 from .graph import OpGraph
@@ -67,16 +68,16 @@ class Pricing:
         the op begins. Ops of a kind whose values are stored alike have one price.
         """
         if self._gpu is not None:
-            prices, which = distinct(map(self._of_kernel, ops))
+            prices, which = numbered(map(self._of_kernel, ops))
             return which, prices
         graph, storing = self.graph, self.storing
         lengths, values = flat([(*graph.operands[op], *graph.results[op]) for op in ops])
         every, place = np.unique(values, return_inverse=True)
         stored = np.asarray([_stored(value, storing) for value in every.tolist()], np.int64)[place]
-        _, code = distinct(map(graph.alike, ops))
+        _, code = numbered(map(graph.alike, ops))
         begins, slot = np.cumsum(lengths) - lengths, 0
         while len(having := np.flatnonzero(lengths > slot)):
-            code[having] = code.max() + 1 + coded(code[having], stored[begins[having] + slot])
+            code[having] = code.max() + 1 + first_alike([code[having], stored[begins[having] + slot]])
             slot += 1
         _, firsts, which = np.unique(code, return_index=True, return_inverse=True)
         return which, [self._of(ops[n]) for n in firsts.tolist()]

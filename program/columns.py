@@ -7,7 +7,7 @@ and NumPy computes with all of them at once.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar, overload
 
@@ -177,6 +177,14 @@ def distinct(numbers: Ints) -> tuple[Whole, Ints, Whole]:
     there = np.nonzero(counts)[0]
     there = there[np.argsort(first[there])]
     return there, first[there], counts[there]
+
+
+def numbered(things: Iterable[Hashable]) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """The distinct ones of some things in the order in which they first come, and for each thing its number
+    among them."""
+    numbers: dict[Hashable, int] = {}
+    which = np.asarray([numbers.setdefault(thing, len(numbers)) for thing in things], np.int64)
+    return list(numbers), which
 
 
 def first_alike(columns: Sequence[Whole]) -> Ints:

@@ -356,12 +356,20 @@ class Builder:
         """Elements of ``one`` where the predicate holds, elsewhere of ``other``."""
         return self.one("stablehlo.select", [where, one, other], one.type)
 
-    def places(self, shape: Sequence[int], dim: int, start: Any, element: Any = None) -> Any:
-        """The index of every element along a dimension, from ``start`` on."""
+    def within(self, places: Value, size: int) -> Any:
+        """Whether places are from 0 up to a size."""
+        type_ = ir.RankedTensorType(places.type)
+        zero = self.zero(type_.element_type, type_.shape)
+        end = self.splat(str(size), type_.element_type, type_.shape)
+        first, last = self.compare("GE", places, zero), self.compare("LT", places, end)
+        return self.binary("stablehlo.and", first, last)
+
+    def places(self, shape: Sequence[int], dim: int, start: Any = None, element: Any = None) -> Any:
+        """The index of every element along a dimension, from ``start`` on, or from 0."""
         type_ = self.tensor(shape, element or self.i32)
         attributes = {"iota_dimension": self.integer(dim)}
         iota = self.one("stablehlo.iota", [], type_, attributes)
-        return self.binary("stablehlo.add", iota, self.spread(start, shape))
+        return iota if start is None else self.binary("stablehlo.add", iota, self.spread(start, shape))
 
     def mask(self, value: Value, size: int, pieces: Pieces, dim: int, fill: Value) -> Any:
         """A part whose padding along a dimension is filled with ``fill``, a scalar."""

@@ -7,6 +7,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ....program.columns import numbered
+
 Integers = npt.NDArray[np.int64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -22,8 +24,8 @@ def classes(
     spot = np.repeat(np.arange(len(slots)), count)
     place = np.asarray([t for s in slots for t in range(len(s))], dtype=np.uint64)
     spot, place, value = spot[value >= 0], place[value >= 0], value[value >= 0]
-    alone = mixed(_numbered(spots))
-    around = mixed(_numbered(values) + np.uint64(1 << 40))
+    alone = mixed(numbered(spots)[1].astype(np.uint64))
+    around = mixed(numbered(values)[1].astype(np.uint64) + np.uint64(1 << 40))
     for _ in range(steps):
         seen = alone.copy()
         np.add.at(seen, spot, mixed(around[value] + place))
@@ -34,11 +36,6 @@ def classes(
     seen = alone.copy()
     np.add.at(seen, spot, mixed(mixed(of_values.astype(np.uint64))[value] + place))
     return np.unique(seen, return_inverse=True)[1], of_values
-
-
-def _numbered(entries: Sequence[Hashable]) -> npt.NDArray[np.uint64]:
-    numbers: dict[Hashable, int] = {}
-    return np.asarray([numbers.setdefault(entry, len(numbers)) for entry in entries], dtype=np.uint64)
 
 
 def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

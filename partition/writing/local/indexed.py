@@ -137,7 +137,7 @@ def scatter(site: LocalSite, operands: list[Value]) -> list[Any]:
         indices.value = wide(builder, indices.value)
     places = {d: indices.column(d) for d in split}
     for d in windows:  # XLA skips windows that are partly outside
-        inside = _within(builder, places[d], site.size(0, d) - sizes[d] + 1)
+        inside = builder.within(places[d], site.size(0, d) - sizes[d] + 1)
         far = builder.splat(outside, element_of(places[d]), shape_of(places[d]))
         places[d] = builder.select(inside, places[d], far)
     indices.replace(
@@ -185,20 +185,11 @@ def _by_rows(
     return kept
 
 
-def _within(builder: Builder, places: Value, size: int) -> Any:
-    """Whether places are from 0 up to a size."""
-    shape, element = shape_of(places), element_of(places)
-    first = builder.compare("GE", places, builder.zero(element, shape))
-    return builder.binary(
-        "stablehlo.and", first, builder.compare("LT", places, builder.splat(str(size), element, shape))
-    )
-
-
 def _own_places(site: LocalSite, places: Value, dim: int) -> tuple[Any, Any]:
     """Whether places are in this device's part of operand 0, and their place in it (0 if not)."""
     builder, size, pieces = site.builder, site.size(0, dim), site.pieces(0, dim)
     local = relative(builder, places, size, pieces)
-    inside = _within(builder, local, builder.axes.tile(size, pieces))
+    inside = builder.within(local, builder.axes.tile(size, pieces))
     return inside, builder.select(inside, local, builder.zero(element_of(local), shape_of(local)))
 
 

@@ -71,11 +71,7 @@ def _inside(builder: Builder, value: Value, dim: int, size: int, starts: Any, fi
     """A stretch with ``fill`` outside of the dimension."""
     shape = shape_of(value)
     places = builder.places(shape, dim, builder.lookup(starts))
-    zero, end = builder.zero(builder.i32, shape), builder.splat(str(size), builder.i32, shape)
-    inside = builder.binary(
-        "stablehlo.and", builder.compare("GE", places, zero), builder.compare("LT", places, end)
-    )
-    return builder.select(inside, value, builder.spread(fill, shape))
+    return builder.select(builder.within(places, size), value, builder.spread(fill, shape))
 
 
 def _spread_out(builder: Builder, value: Value, dim: int, dilation: int, fill: Value | None) -> Any:
