@@ -56,15 +56,19 @@ def import_program(
     *,
     modes: Sequence[str] = (),
     separate_groups: bool = False,
+    units: bool = False,
     written: bytes = b"",
 ) -> ImportedModule:
     """Reads a module. ``modes``: facts about every op, see ``Options.modes``. ``separate_groups``: members of
-    a sharding group may disagree, see ``groups.py``. ``written``: the module as bytecode, see ``listing_of``.
+    a sharding group may disagree, see ``groups.py``. ``units``: shardings keep axes of size 1. ``written``:
+    the module as bytecode, see ``listing_of``.
 
     Raises ShardlogError for a module that cannot be propagated.
     """
     with module.context:
-        reader = ModuleReader(module, rules, modes=modes, separate_groups=separate_groups, written=written)
+        reader = ModuleReader(
+            module, rules, modes=modes, separate_groups=separate_groups, units=units, written=written
+        )
         return reader.read()
 
 
@@ -81,6 +85,7 @@ class ModuleReader:
         *,
         modes: Sequence[str] = (),
         separate_groups: bool = False,
+        units: bool = False,
         written: bytes = b"",
     ) -> None:
         self.module, self.rules, self.written = module, rules, written
@@ -95,6 +100,7 @@ class ModuleReader:
             {mode: [()] for mode in modes},
         )
         self.shardings = self.read_meshes()
+        self.shardings.units = units
         self.policy = Policy(rules, self.shardings.meshes, signatures.shapes)
         self.functions = self.read_functions(signatures)
         self.check_unknown(signatures)

@@ -72,6 +72,7 @@ def run_with(
                 book,
                 modes=options.modes,
                 separate_groups=options.separate_groups,
+                units=completes,
                 written=text.data if as_given else b"",
             )
 

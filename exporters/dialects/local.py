@@ -295,7 +295,10 @@ class _Local:
         """A function whose body is one manual computation becomes a function of local tensors."""
         block = function.regions[0].blocks[0]
         inside = [op.operation for op in block.operations if op.operation.name == _COMPUTATION]
-        if not inside:
+        if not inside:  # it runs on one device, or has whole tensors
+            for label in ("arg_attrs", "res_attrs"):
+                if label in function.attributes:
+                    del function.attributes[label]
             return
         (computation,) = inside
         inner = computation.regions[0].blocks[0]

@@ -69,7 +69,12 @@ def local_text(
         declared = symbols(module, "sdy.mesh").get(mesh.name)
         where = "" if declared is None else location(declared)
         raise ShardlogError(f"mesh {symbol(mesh.name)} has device_ids", where=where, hint=hint)
-    parts = [SubAxis(p.axis, p.pre, p.size) for p in axes.pieces if p.mesh == axes.main]
+    pieces = [SubAxis(p.axis, p.pre, p.size) for p in axes.pieces if p.mesh == axes.main]
+    parts = [  # an axis of size 1 has no pieces
+        part
+        for name, size in mesh.axes
+        for part in ([SubAxis(name, 1, 1)] if size == 1 else [p for p in pieces if p.name == name])
+    ]
     grid = MeshGrid(mesh.name, mesh, tuple(parts))
     local = localized(module, grid, spelling.scatter, whole_arguments=whole_arguments)
     if dialect == "mpi":

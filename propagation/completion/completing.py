@@ -47,7 +47,7 @@ def complete(
         for op in operations_in(module):
             if INSERTED in op.attributes:
                 del op.attributes[INSERTED]  # of a module that was completed before
-        reader = ModuleReader(module, book)
+        reader = ModuleReader(module, book, units=True)
         options = OptionChooser(reader, book, reader.shardings.has_unreduced or _says_partial(module))
         options_told = read_told(module, told, reader.shardings, data)
         visits, bodies = list[Visit](), dict[str, Body]()

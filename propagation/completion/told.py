@@ -97,7 +97,7 @@ def _read(match: re.Match[str], shardings: Shardings, where: str) -> ToldOption:
             raise ShardlogError(message, where=where, hint="an axis splits one loop, once")
     loops = []
     for entry in named:
-        whole = (SubAxis(name, 1, axes[name]) for name in entry if axes[name] > 1)
+        whole = (SubAxis(name, 1, axes[name]) for name in entry)
         loops.append(tuple(x for axis in whole for x in shardings.meshes.split(grid, axis)))
     return ToldOption(where, grid, tuple(loops))
 

@@ -117,6 +117,18 @@ def test_whole_arguments_are_cut_by_each_device() -> None:
     ]
 
 
+def test_axes_of_size_1_stay_in_annotations_and_in_the_grid() -> None:
+    text = RESHARD.format("[[0, 1]]", "[[1], [0]]").replace("2x3", "2x1")
+    annotated = shardlog.run(text, propagation="completion").text(notation="shard")
+    assert "shape = 2x1" in annotated
+    assert "[[0, 1]]" in annotated and "[[1], [0]]" in annotated
+    program = local(text)
+    assert "shard.grid @g(shape = 2x1)" in program
+    assert ops(program) == ["shard.all_to_all on @g grid_axes = [0] split_axis = 1 concat_axis = 0"]
+    alone = local(text.replace("2x1", "1x1"))
+    assert "(shape = 1x1)" in alone and "shard.entries" not in alone
+
+
 def test_a_version_names_the_scattered_dimension() -> None:
     scattered = PRODUCT.replace(
         "  return %2",
