@@ -15,7 +15,7 @@ from ..partition.executions import Executions
 from ..partition.facts.kinds import Kind, Kinds
 from ..partition.finishing.combining import NUMBER, combined_sizes
 from ..program.boundaries import boundary_axes
-from ..program.columns import numbered
+from ..program.columns import numbered, told_apart
 from ..program.ids import Item as ProgramItem
 from ..program.mlir.modules import main_function, operations_in, symbols
 from ..program.mlir.origins import Origin, origin
@@ -96,7 +96,7 @@ class Account:
         all, and the loops around it (none are asked for without a timeline)."""
         graph, pricing = self.pricing.graph, self.pricing
         located = [self._located(graph.ops[op]) for op in ops]
-        firsts, kind = np.unique([graph.kinds[op] for op in ops], return_index=True, return_inverse=True)[1:]
+        firsts, kind = told_apart(np.asarray([graph.kinds[op] for op in ops], np.int64))
         numbers = [_number(graph.ops[ops[n]]) for n in firsts.tolist()]  # kinds of collectives have one each
         number_of = [numbers[n] for n in kind.tolist()]
         kept = [n for n, number in enumerate(number_of) if number is None]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..program.columns import first_alike, numbered
+from ..program.columns import first_alike, numbered, told_apart, unique
 from .graph import OpGraph
 
 Integers = npt.NDArray[np.int64]
@@ -47,10 +47,9 @@ class Uses:
         # The first operand of each op that only this op uses.
         often = np.bincount(taken[taken >= 0], minlength=len(definers))
         alone = np.flatnonzero((taken >= 0) & (often[taken] == 1))
-        ops, first = np.unique(user[alone], return_index=True)
         self._made_from = np.full(count, -1)
-        self._made_from[ops] = makers[alone[first]]
-        used = np.unique(taken[makers >= 0] * count + user[makers >= 0])
+        self._made_from[user[alone[::-1]]] = makers[alone[::-1]]  # the last one written stays
+        used = unique(taken[makers >= 0] * count + user[makers >= 0])
         values, users = np.divmod(used, count)
         beside = regions[users] == regions[definers[values]]
         named, which = numbered(graph.plain)
@@ -66,7 +65,7 @@ class Uses:
         self._user, self._of = users[fits[values]], place[values[fits[values]]]
         self._several = np.bincount(self._of, minlength=len(self.plain)) > 1
         self._makers, first_results = definers[self.plain], np.asarray([each.start for each in graph.results])
-        _, firsts, kinds = np.unique(graph.kinds, return_index=True, return_inverse=True)
+        firsts, kinds = told_apart(np.asarray(graph.kinds))
         _, looks = numbered(look(n) for n in firsts.tolist())
         made_from = self._made_from[self._makers]
         self._alike = first_alike(
@@ -83,13 +82,13 @@ class Uses:
         texts, which = numbered(names)
         ordered = sorted(texts)
         rank = np.asarray([ordered.index(text) for text in texts], np.int64)[which]
-        of, name = np.divmod(np.unique(self._of * len(texts) + rank[self._user]), len(texts))
+        of, name = np.divmod(unique(self._of * len(texts) + rank[self._user]), len(texts))
         nth, code = np.arange(len(of)) - np.searchsorted(of, of), self._alike
         for n in range(int(nth.max(initial=-1)) + 1):
             column = np.full(len(code), -1)
             column[of[nth == n]] = name[nth == n]
             code = first_alike([code, column])
-        _, firsts, which_of = np.unique(code, return_index=True, return_inverse=True)
+        firsts, which_of = told_apart(code)
         begins, ends = np.searchsorted(of, firsts), np.searchsorted(of, firsts, "right")
         makers = self._makers[firsts]
         columns = self.plain[firsts], makers, self._made_from[makers], begins, ends, self._several[firsts]

@@ -7,10 +7,10 @@ from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
-import numpy as np
 from jaxlib.mlir import ir
 
 from ..importers.listing import Listing, listing_of
+from ..program.columns import told_apart
 from ..program.elements import size_of
 from ..program.mlir.modules import called
 
@@ -102,10 +102,9 @@ class OpGraph:
             self.arguments.append(range(values + start, values + start + count))
             self._inside.setdefault(first + owner, []).append(regions + region)
             self._entries |= {v: (regions + region, n) for n, v in enumerate(self.arguments[-1])}
-        which, begins = np.unique(listing.types, return_index=True)
+        begins, which = told_apart(listing.types)
         tensors = [_tensor(listing.value(n).type) for n in begins.tolist()]
-        types = dict(zip(which.tolist(), tensors, strict=True))
-        self.types += [types[kind] for kind in listing.types.tolist()]
+        self.types += map(tensors.__getitem__, which.tolist())
         self.uses += [[] for _ in listing.definers]
         for n in range(first, len(self.ops)):
             for number, value in enumerate(self.operands[n]):

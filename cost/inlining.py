@@ -13,6 +13,7 @@ from jaxlib.mlir.passmanager import PassManager
 from ..importers.listing import Listing, listing_of
 from ..partition.finishing.combining import NUMBER, combination, erase_repeats
 from ..partition.finishing.loops import put_before_loops
+from ..program.columns import distinct
 from ..program.mlir.modules import (
     copy_of,
     is_used,
@@ -53,7 +54,7 @@ def _simplified(module: ir.Module, listing: Listing, main: str, traits: OpTraits
     of the ops of the main function, and whether it has changed."""
     rules, start = stores(traits), listing.functions[main]
     kinds = listing.kinds[start + 1 : listing.ends[start]]
-    which, firsts = np.unique(kinds, return_index=True)
+    which, firsts, _ = distinct(kinds)
     by_kind = [listing.ops[start + 1 + first].name for first in firsts.tolist()]
     loops = any(traits.lowering(name) == "loop" for name in by_kind)
     if loops:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ..importers.listing import listing_of
+from ..program.columns import distinct, told_apart
 from ..program.mlir.modules import boundary_attributes, main_function, named_in, symbols
 from ..rulebook.traits import OpTraits
 from .donating import gifts, given_to
@@ -51,9 +52,9 @@ def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
     """The bytes of all values at once and of a copy of each, counting functions once per call. This is hardly
     ever exceeded."""
     listing = listing_of(module)
-    which, begins = np.unique(listing.types, return_index=True)
-    sizes = [allocation.size(str(listing.value(n).type)) for n in begins.tolist()]
-    values = np.cumsum([0, *np.asarray(sizes)[np.searchsorted(which, listing.types)].tolist()])
+    begins, which = told_apart(listing.types)
+    sizes = np.asarray([allocation.size(str(listing.value(n).type)) for n in begins.tolist()])
+    values = np.append(0, sizes[which].cumsum())
     bytes_of: dict[str, int] = {}
 
     def of(name: str) -> int:
@@ -63,7 +64,7 @@ def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
             end = int(listing.ends[op])
             last = int(listing.first_results[end]) if end < len(listing.ops) else len(listing.types)
             bytes_of[name] += 2 * int(values[last] - values[listing.first_results[op + 1]])
-            _, first, count = np.unique(listing.kinds[op + 1 : end], return_index=True, return_counts=True)
+            _, first, count = distinct(listing.kinds[op + 1 : end])
             for n, often in zip((first + op + 1).tolist(), count.tolist(), strict=True):
                 inner = listing.ops[n]
                 called = named_in(inner) & listing.functions.keys() if not inner.regions else ()
@@ -90,7 +91,7 @@ def peaks(
     if graph.plain[first] == "sdy.manual_computation":  # its block has the parts of arguments
         block = block.operations[0].regions[0].blocks[0]
         (region,) = graph.regions_of(first)
-    examples = [graph.ops[n] for n in np.unique(graph.kinds, return_index=True)[1].tolist()]
+    examples = [graph.ops[n] for n in distinct(np.asarray(graph.kinds))[1].tolist()]
     host = on_host(function, block, entries, examples, traits, allocation.platform)
     if not host:
         return _peak(region, entries, storing or Storing(allocation, traits, graph=graph)), Peak(0, 0, ())

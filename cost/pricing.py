@@ -11,7 +11,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ..partition.facts.knowledge import Knowledge, RuleReader
-from ..program.columns import first_alike, numbered
+from ..program.columns import first_alike, numbered, told_apart
 from ..runs.collectives import Collective
 from .alike import Integers, flat
 from .exchange import sending, solver_of, told
@@ -72,14 +72,14 @@ class Pricing:
             return which, prices
         graph, storing = self.graph, self.storing
         lengths, values = flat([(*graph.operands[op], *graph.results[op]) for op in ops])
-        every, place = np.unique(values, return_inverse=True)
-        stored = np.asarray([_stored(value, storing) for value in every.tolist()], np.int64)[place]
+        first, place = told_apart(values)
+        stored = np.asarray([_stored(value, storing) for value in values[first].tolist()], np.int64)[place]
         _, code = numbered(map(graph.alike, ops))
         begins, slot = np.cumsum(lengths) - lengths, 0
         while len(having := np.flatnonzero(lengths > slot)):
             code[having] = code.max() + 1 + first_alike([code[having], stored[begins[having] + slot]])
             slot += 1
-        _, firsts, which = np.unique(code, return_index=True, return_inverse=True)
+        firsts, which = told_apart(code)
         return which, [self._of(ops[n]) for n in firsts.tolist()]
 
     def _of(self, op: int) -> OpPrice:

@@ -168,7 +168,7 @@ def spread_ranges(first: Ints, counts: Whole) -> tuple[Ints, Ints]:
     return np.arange(len(which), dtype=np.int32) + (first - before)[which], which
 
 
-def distinct(numbers: Ints) -> tuple[Whole, Ints, Whole]:
+def distinct(numbers: Whole) -> tuple[Whole, Ints, Whole]:
     """The distinct ones of small numbers in the order in which they first come, with where they do, and how
     often each comes."""
     counts = np.bincount(numbers)
@@ -177,6 +177,15 @@ def distinct(numbers: Ints) -> tuple[Whole, Ints, Whole]:
     there = np.nonzero(counts)[0]
     there = there[np.argsort(first[there])]
     return there, first[there], counts[there]
+
+
+def told_apart(numbers: Whole) -> tuple[Ints, Whole]:
+    """Where the distinct ones of small numbers first come, in that order, and for each number which of these
+    it is. NumPy's function sorts them."""
+    there, first, _ = distinct(numbers)
+    place = np.empty(int(there.max(initial=-1)) + 1, np.intp)
+    place[there] = np.arange(len(there))
+    return first, place[numbers]
 
 
 def numbered(things: Iterable[Hashable]) -> tuple[list[Any], npt.NDArray[np.int64]]:

@@ -11,6 +11,7 @@ from typing import NamedTuple, NewType
 
 import numpy as np
 
+from ...program.columns import told_apart
 from ...program.ids import Slot
 from ..facts.knowledge import Knowledge
 from ..layouts import Layout, Shape
@@ -114,12 +115,10 @@ class Variables:
 
     def _fold(self, spots: Sequence[Spot], classes: Integers) -> None:
         """Makes one row of the ops of a class, in the order of the program."""
-        first_rows, often = np.unique(classes, return_index=True, return_counts=True)[1:]
-        order = np.argsort(first_rows, kind="stable")
-        firsts = first_rows[order]
-        self.row_of = np.argsort(order)[classes]
+        firsts, self.row_of = told_apart(classes)
         self.firsts = firsts.tolist()  # of each row: the number of its first op among the given ones
-        self.spots, self.often = [spots[n] for n in firsts], often[order].astype(np.float64)
+        self.spots = [spots[n] for n in self.firsts]
+        self.often = np.bincount(self.row_of).astype(np.float64)
         self.slots = [
             tuple(NONE if n < 0 else Variable(int(self.of[n])) for n in self.numbers[i]) for i in firsts
         ]

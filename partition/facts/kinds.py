@@ -11,6 +11,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ...importers.listing import listing_of
+from ...program.columns import distinct, told_apart
 from ...program.ids import Slot
 from ...program.mlir.types import Operation
 from ..writing.building import OUTSIDE
@@ -53,8 +54,7 @@ class Kinds:
 
     def examples(self) -> list[Any]:
         """The first op of each kind, in the order of the module."""
-        first = np.unique(self.listing.kinds, return_index=True)[1]
-        return [self.ops[number] for number in np.sort(first).tolist()]
+        return [self.ops[number] for number in distinct(self.listing.kinds)[1].tolist()]
 
     def having(self, label: str) -> list[Any]:
         """The ops with an attribute."""
@@ -66,9 +66,10 @@ class Kinds:
 
     def numbers_of(self, which: Callable[[Operation], bool]) -> list[int]:
         """The numbers of the ops for which a predicate holds. It depends only on the kind."""
-        kinds, first = np.unique(self.listing.kinds, return_index=True)
-        some = [kind for kind, n in zip(kinds, first.tolist(), strict=True) if which(self.ops[n])]
-        return [int(n) for n in np.flatnonzero(np.isin(self.listing.kinds, some))]
+        first, kind = told_apart(self.listing.kinds)
+        some = np.asarray([which(self.ops[n]) for n in first.tolist()], bool)
+        there: list[int] = np.flatnonzero(some[kind]).tolist()
+        return there
 
     def name(self, number: int) -> str:
         """The name of an op."""

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ...importers.listing import Listing, listing_of
+from ...program.columns import told_apart, unique
 from ...program.elements import bits_of, dtype_of, size_of
 from ...program.mlir.modules import children
 from ...program.mlir.types import Operation
@@ -257,7 +258,7 @@ class _Block:
 def _blocks(module: ir.Module, traits: OpTraits, listing: Listing | None = None) -> list[_Block]:
     """The blocks of a module that contain collectives."""
     listing, blocks = listing or listing_of(module), []
-    _, firsts, which = np.unique(listing.kinds, return_index=True, return_inverse=True)
+    firsts, which = told_apart(listing.kinds)
     called = [listing.ops[n].name for n in firsts.tolist()]  # by kind
     sends, effects = (
         np.asarray([each(name) for name in called], bool)[which]
@@ -279,7 +280,7 @@ def _blocks(module: ir.Module, traits: OpTraits, listing: Listing | None = None)
         makers = place[definers[operands[block[0]] : operands[listing.ends[block[-1]]]]]
         users, ordered = np.repeat(np.arange(count), many)[makers >= 0], np.flatnonzero(effects[block])
         pairs = np.concatenate([users * count + makers[makers >= 0], ordered[1:] * count + ordered[:-1]])
-        needers, needed = np.divmod(np.unique(pairs), count)
+        needers, needed = np.divmod(unique(pairs), count)
         bounds, flat = np.searchsorted(needers, np.arange(count + 1)).tolist(), needed.tolist()
         numbers = block.tolist()
         ops = [listing.ops[number] for number in numbers]

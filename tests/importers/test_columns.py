@@ -12,6 +12,7 @@ from shardlog.program.columns import (
     numbers,
     spread,
     spread_ranges,
+    told_apart,
     without,
 )
 
@@ -45,6 +46,12 @@ def test_rows_are_spread() -> None:
 def test_distinct_numbers_come_in_their_order() -> None:
     found = distinct(np.array([3, 0, 3, 1, 0, 3], np.int32))
     assert [each.tolist() for each in found] == [[3, 0, 1], [0, 1, 3], [3, 2, 1]]
+
+
+def test_small_numbers_are_told_apart() -> None:
+    first, which = told_apart(np.array([3, 0, 3, 1, 0], np.int32))
+    assert (first.tolist(), which.tolist()) == ([0, 1, 3], [0, 1, 0, 2, 1])
+    assert [len(each) for each in told_apart(np.array([], np.int32))] == [0, 0]
 
 
 def test_nodes_are_left_out() -> None:
