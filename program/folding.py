@@ -66,12 +66,18 @@ def scope(origin: Origin) -> tuple[str, ...]:
         if name and "->" not in name:
             names.append(name)
     if not names:
-        frames = [f.function.rpartition(".")[2] for f in reversed(origin.frames) if f.function]
+        frames = [_called(f.function) for f in reversed(origin.frames) if f.function]
         traced = _TRACED.match(stack[0]) if stack else None
         if traced and traced[1] in frames:
             frames = frames[frames.index(traced[1]) :]  # without the callers of JAX
         names = list(dict.fromkeys(frame for frame in frames if not frame.startswith("<")))
     return (_BACKWARD, *names) if backward else tuple(names)
+
+
+def _called(function: str) -> str:
+    """A function without what it is defined in; the class of an object that is called."""
+    outer, _, name = function.rpartition(".")
+    return outer.rpartition(".")[2] or name if name == "__call__" else name
 
 
 def fold(scopes: Sequence[tuple[str, ...]], tokens: Sequence[int], least: int = LEAST) -> tuple[Group, ...]:

@@ -1,7 +1,6 @@
 "use strict";
 // What must move in the partitioned program, and the annotations that meet there.
 
-const MOST_DIMS = 20; // characters of a sharding that is shown in full in the table
 const MOST_ALIKE = 8; // tensors that are named of those of which the same is said
 
 class Conflicts {
@@ -16,28 +15,30 @@ class Conflicts {
       cell: (i) =>
         name === "needs" && of(i).partial && dimsText(of(i).has) === dimsText(of(i).needs)
           ? element("span", { title: dimsText(of(i).needs) }, element("mark", {}, "summed"))
-          : element("span", { class: "code", title: dimsText(of(i)[name]) }, ...markedDims(of(i)[name], of(i), MOST_DIMS)),
+          : element("span", { class: "marked code", title: dimsText(of(i)[name]) }, ...markedDims(of(i)[name], of(i))),
     });
     const partial = run.conflicts.some((conflict) => conflict.partial);
     this.table = new Table(
       "Conflicts",
       [
-        { title: "Bytes", width: "5.5rem", number: true, value: bytes, cell: (i) => bytesText(bytes(i)) },
-        { title: "Times", width: "4.5rem", number: true, value: (i) => timesOf(run, i), cell: (i) => timesText(run, i) },
+        { title: "Bytes", width: "5rem", number: true, value: bytes, cell: (i) => bytesText(bytes(i)) },
+        ...(run.folds.some((_, i) => timesText(run, i) !== "1")
+          ? [{ title: "Times", width: "4.5rem", number: true, value: (i) => timesOf(run, i), cell: (i) => timesText(run, i) }]
+          : []),
         {
           title: "Collective",
-          width: "10.5rem",
+          width: "8.5rem",
           value: (i) => of(i).collective,
           cell: (i) => 
             element("span", { title: of(i).collective }, of(i).collective, element("span", { class: "times-text" }, ` × ${timesText(run, i)}`)),
         },
         {
           title: "Tensor",
-          width: "minmax(9rem, 1.2fr)",
+          width: "minmax(8rem, 1.6fr)",
           value: (i) => run.conflictTitle(of(i)),
-          cell: (i) => pathText(run.conflictTitle(of(i))),
+          cell: (i) => pathText(run.conflictTitle(of(i)), run.telling(of(i).tensor)),
         },
-        { title: "Has", width: "minmax(10rem, 2fr)", ...side("has") },
+        { title: "Has", width: "minmax(8rem, 2fr)", ...side("has") },
         ...(partial
           ? [
               {
@@ -48,9 +49,9 @@ class Conflicts {
               },
             ]
           : []),
-        { title: "Needed", width: "minmax(10rem, 2fr)", ...side("needs") },
-        { title: "For", width: "minmax(9.5rem, 0.7fr)", value: (i) => of(i).op, cell: (i) => shortOp(of(i).op) },
-        { title: "At", width: "minmax(12rem, 2.2fr)", value: (i) => of(i).where, cell: (i) => placeText(of(i).where) },
+        { title: "Needed", width: "minmax(8rem, 2fr)", ...side("needs") },
+        { title: "For", width: "minmax(7rem, 0.7fr)", value: (i) => of(i).op, cell: (i) => shortOp(of(i).op) },
+        { title: "At", width: "minmax(8.5rem, 2.4fr)", value: (i) => of(i).where, cell: (i) => placeText(of(i).where) },
       ],
       (i) => app.showConflict(of(i)),
     );
@@ -80,21 +81,20 @@ class Conflicts {
 const dimsText = (texts) => (texts.length === 0 ? "–" : bracketed(texts));
 const bracketed = (texts) => `[${texts.map((text) => `{${text}}`).join(", ")}]`;
 
-/**
- * The axes of each dimension, those marked that are not the same on both sides of a conflict. Of a long text the other
- * dimensions are left out.
- */
-function markedDims(texts, { has, needs }, most = Infinity) {
+/** The axes of each dimension, those marked that are not the same on both sides of a conflict. */
+function markedDims(texts, { has, needs }) {
   if (texts.length === 0) return ["–"];
-  const differs = texts.map((_, d) => has[d] !== needs[d]);
-  const short = dimsText(texts).length > most && differs.includes(true);
-  const said = texts.map((text, d) => (short && !differs[d] ? "…" : `{${text}}`));
-  const kept = said.map((text, d) => [text, d]).filter(([text, d]) => text !== "…" || said[d - 1] !== "…");
-  const parts = kept.flatMap(([text, d], i) => [
-    i ? ", " : "",
-    differs[d] ? element("mark", { title: `dim ${d}` }, text) : text,
-  ]);
-  return ["[", ...parts, "]"];
+  const parts = [];
+  let plain = "["; // what stands between two marks, which gives way where there is too little room
+  texts.forEach((text, d) => {
+    if (d > 0) plain += ", ";
+    if (has[d] === needs[d]) plain += `{${text}}`;
+    else {
+      parts.push(element("span", {}, plain), element("mark", { title: `dim ${d}` }, `{${text}}`));
+      plain = "";
+    }
+  });
+  return [...parts, element("span", {}, `${plain}]`)];
 }
 
 /** Why there are no conflicts. */

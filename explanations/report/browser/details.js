@@ -22,8 +22,12 @@ class Details {
     if (app.tensor < 0) return;
     const { run, tensor, before } = app;
     panel.replaceChildren(
-      button("✕", () => app.select(-1), { class: "quiet close", "aria-label": "Close the details" }),
-      element("h2", { id: "details-title", class: "code", tabindex: "-1" }, run.title(tensor)),
+      element(
+        "div",
+        { class: "title" },
+        element("h2", { id: "details-title", class: "code", tabindex: "-1" }, run.title(tensor)),
+        button("✕", () => app.select(-1), { class: "quiet close", "aria-label": "Close the details" }),
+      ),
       this.facts(tensor, before),
       ...[devicePicture(run, tensor, before)].filter(Boolean),
       ...this.annotation(tensor),

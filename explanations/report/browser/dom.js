@@ -54,12 +54,17 @@ function middle(text, given = {}, head = 0, last = TAIL) {
 /** A place on one line: of `model.py:9 (flax/linen/linear.py:700) in UNet/Conv_0` the line is always there. */
 const placeText = (where) => middle(where, {}, /^\S*:\d+(?= )/.exec(where)?.[0].length ?? 0);
 
-/** What a tensor is called: of JAX's path `params['layers'][3]['mlp']['up']` the argument and the last two keys stay. */
-function pathText(path) {
-  const keys = path.match(/\[[^\]]*\]|\.\w+/g) ?? [];
-  const end = keys.slice(-2).join("").length;
+/** The keys of JAX's path `params['layers'][3]['mlp']['up']`. */
+const keysOf = (path) => path.match(/\[[^\]]*\]|\.\w+/g) ?? [];
+
+/** The argument that a path begins with. */
+const rootOf = (path) => /^\w+(?=[[.])/.exec(path)?.[0] ?? "";
+
+/** What a tensor is called: of JAX's path the argument and the last keys stay, two or as many as are asked for. */
+function pathText(path, last = 2) {
+  const end = keysOf(path).slice(-last).join("").length;
   if (path.length <= TAIL) return middle(path, { class: "middle code" });
-  const head = /^\w+(?=[[.])/.exec(path)?.[0].length ?? 0;
+  const head = rootOf(path).length;
   return middle(path, { class: "middle code" }, path.length > head + end + 4 ? head : 0, end || TAIL);
 }
 

@@ -85,6 +85,7 @@ class Run {
     this.tensors.cell.forEach((cell, t) => {
       this.firstContent[cell] = this.tensors.first[t];
     });
+    this.pathEnds = null; // how often each end of a path occurs, once someone asks
     this.moved = new Float64Array(this.tensors.name.length);
     for (const { tensor, bytes } of this.conflicts) if (tensor >= 0) this.moved[tensor] += bytes;
   }
@@ -234,6 +235,18 @@ class Run {
   /** What a tensor is called: JAX's path where it has one. */
   title(tensor) {
     return this.jaxPath(tensor) || this.name(tensor);
+  }
+
+  /** How many of the last keys of a tensor's path tell it from the others of its argument, at least two. */
+  telling(tensor) {
+    const ends = (path) => keysOf(path).map((_, i, keys) => `${rootOf(path)}…${keys.slice(-i - 1).join("")}`);
+    if (!this.pathEnds) {
+      this.pathEnds = new Map();
+      for (let t = 0; t < this.shown; t++)
+        for (const end of ends(this.jaxPath(t))) this.pathEnds.set(end, (this.pathEnds.get(end) ?? 0) + 1);
+    }
+    const path = tensor < 0 ? "" : this.jaxPath(tensor);
+    return Math.max(2, 1 + ends(path).findIndex((end) => this.pathEnds.get(end) === 1));
   }
 
   tensor(name) {

@@ -3,6 +3,7 @@
 
 const ROW = 30; // the height of a row in pixels, as the style sheet has it
 const CARD = 76; // that of a row in narrow windows, where its cells stand below each other
+const GAP = 0.8; // between columns, in the size of letters
 const NARROW = matchMedia("(max-width: 40rem)");
 const PRINTED = 100; // rows that go to paper
 
@@ -41,7 +42,10 @@ class Table {
       element("div", { role: "rowgroup", class: "sticky" }, this.head),
       this.space,
     );
-    this.element.style.setProperty("--columns", columns.map(({ width }) => width).join(" "));
+    const widths = columns.map(({ width }) => width);
+    const least = widths.reduce((sum, width) => sum + parseFloat(/[\d.]+(?=rem)/.exec(width)[0]), 0);
+    this.element.style.setProperty("--columns", widths.join(" "));
+    this.element.style.setProperty("--least", `${least + GAP * (widths.length + 1)}rem`);
     new ResizeObserver(() => {
       if (this.selected >= 0 && this.active >= 0) this.reveal(); // a sheet over the table makes it smaller
       this.draw();
@@ -181,19 +185,19 @@ class Tensors {
       [
         {
           title: "Name",
-          width: "minmax(9rem, 1.4fr)",
+          width: "minmax(9rem, 2fr)",
           value: (t) => t,
-          cell: (t) => pathText(run.title(t)),
+          cell: (t) => pathText(run.title(t), run.telling(t)),
         },
         {
           title: "Type",
-          width: "minmax(9rem, 1.2fr)",
+          width: "minmax(9rem, 1.1fr)",
           value: (t) => run.type(t),
           cell: (t) => element("span", { class: "code" }, run.type(t).replace(/^tensor<(.*)>$/, "$1")),
         },
         {
           title: "Sharding",
-          width: "minmax(12rem, 1.8fr)",
+          width: "minmax(9rem, 1.4fr)",
           value: (t) => run.text(t, app.before),
           cell: (t) => shardingCell(app, t),
         },
@@ -218,7 +222,7 @@ class Tensors {
           value: (t) => run.moved[t],
           cell: (t) => (run.moved[t] ? bytesText(run.moved[t]) : "–"),
         },
-        { title: "From", width: "minmax(12rem, 2.4fr)", value: from, cell: (t) => placeText(from(t)) },
+        { title: "From", width: "minmax(10rem, 2fr)", value: from, cell: (t) => placeText(from(t)) },
       ],
       (tensor) => app.select(tensor),
     );

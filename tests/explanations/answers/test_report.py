@@ -168,11 +168,12 @@ def test_from_the_summary_to_the_annotation_that_caused_a_conflict(page: Page) -
     assert "512 B move to each device" in page.text("#view-summary")
     page.click(".card", "Conflicts")
     page.one("#view-conflicts .space .row")
-    shown = "[...document.querySelectorAll('#view-conflicts .space .row')].map((e) => e.innerText)"
-    rows = page.run(f"return {shown}")
-    first, second = (row.split("\n") for row in rows)
-    assert first[:6] == ["384 B", "1", "all-reduce", "%2", "[{}, {data}]", "model"]
-    assert second[:5] == ["128 B", "1", "all-gather", "%1", "[{data}, {model}]"]
+    first, second = page.run("""
+        return [...document.querySelectorAll("#view-conflicts .space .row")]
+          .map((row) => [...row.children].map((e) => e.textContent.replace(" \u00d7 1", "")));
+    """)
+    assert first[:5] == ["384 B", "all-reduce", "%2", "[{}, {data}]", "model"]
+    assert second[:5] == ["128 B", "all-gather", "%1", "[{data}, {model}]", ""]
     page.click("#view-conflicts .row", "all-reduce")
     assert "[{}, {data}] partial over model → [{}, {data}]" in page.text("#details .conflict")
     page.click("#view-conflicts .row", "all-gather")
@@ -334,15 +335,54 @@ def test_what_differs_of_a_conflict_is_marked(page: Page) -> None:
     page.one("#view-conflicts .space .row")
     marked = "[...document.querySelectorAll('#view-conflicts .space .row')].map((row) => [...row.querySelectorAll('mark')].map((e) => e.textContent))"  # noqa: E501
     assert page.run(f"return {marked}") == [["summed"], ["{data}", "{}"]]
-    # Of long shardings the other dimensions are left out, and never what differs.
+    # Of long shardings what does not differ gives way, and never what differs.
     said = page.run("""
         const conflict = { has: ["a_long_axis,b", "", "c", ""], needs: ["a_long_axis,b", "", "", "d"] };
+        const cut = (part) => part.scrollWidth > part.clientWidth;
         return ["has", "needs"].map((side) => {
-          const made = element("p", {}, ...markedDims(conflict[side], conflict, 10));
-          return made.textContent;
+          const made = element("span", { class: "marked code" }, ...markedDims(conflict[side], conflict));
+          const cell = element("div", { style: "width: 9em" }, made);
+          document.body.append(cell);
+          const marks = [...made.querySelectorAll("mark")];
+          const said = [made.textContent, [...made.children].some(cut), marks.some(cut)];
+          cell.remove();
+          return said;
         });
     """)
-    assert said == ["[…, {c}, {}]", "[…, {}, {d}]"]
+    assert said == [
+        ["[{a_long_axis,b}, {}, {c}, {}]", True, False],
+        ["[{a_long_axis,b}, {}, {}, {d}]", True, False],
+    ]
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_names_are_never_shortened_alike(browser: webdriver.Chrome, tmp_path: Path, width: int) -> None:
+    """Of a path as many keys stay as tell it from the others."""
+    which = ("query", "value", "out")
+    arguments = ", ".join(
+        f"%{n}: tensor<4xf32> loc(\"state['attention']['{n}']['kernel'].value\")" for n in which
+    )
+    mlir, file = tmp_path / "m.mlir", tmp_path / "report.html"
+    mlir.write_text(f"""
+      sdy.mesh @mesh = <["data"=2]>
+      func.func @main({arguments}) -> tensor<4xf32> {{
+        %0 = stablehlo.add %query, %value : tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }}""")
+    shardlog.run(mlir).report(file)
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        page = Page(browser, file)
+        page.click("#tabs button", "Tensors")
+        page.until(lambda: len(page.all("#view-tensors .of-name .end")) >= len(which))
+        ends = page.run("""
+          return [...document.querySelectorAll("#view-tensors .of-name .end")]
+            .map((e) => [e.textContent, e.scrollWidth > e.clientWidth]);
+        """)
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert ends[: len(which)] == [[f"['{name}']['kernel'].value", False] for name in which]
 
 
 def test_steps_are_folded_by_layer(browser: webdriver.Chrome, tmp_path: Path) -> None:
@@ -800,6 +840,9 @@ def test_scopes() -> None:
     assert of("jit(loss)/jvp(layer_3)/attention/mul") == ("layer_3", "attention")
     assert of("jit(loss)/transpose(jvp(layer_3))/mul") == ("backward", "layer_3")
     assert of("jit(loss)/jvp()/mul") == ("loss", "norm")
+    calls = '"Net.__call__.<locals>.block"("a.py":2:1) at "Net.__call__"("a.py":3:1)'
+    inside = f'"Dense.__call__"("a.py":1:1) at callsite({calls})'
+    assert scope(origin(f'"jit(f)/dot"(callsite({inside}))')) == ("Net", "block", "Dense")
     assert scope(origin("unknown")) == scope(origin('"/a/b/module.mlir":3:4')) == ()
 
 

@@ -78,8 +78,12 @@ function stepList(app, one, steps) {
   return plainSteps(app, one, steps);
 }
 
-/** The layer that an op is in: its name stack without transformations; "" where nothing says it. */
-const layerOf = (run, op) => / in (.*)$/.exec(run.opWhere(op))?.[1] ?? "";
+/** The layer that an op is in: its name stack, or else the functions that were being called; "" where nothing says it. */
+function layerOf(run, op) {
+  const stack = / in (.*)$/.exec(run.opWhere(op))?.[1] ?? "";
+  if (stack.replace(/\w+\(/g, "").replaceAll(")", "")) return stack;
+  return run.path(op).map(([label]) => label).filter(Boolean).join("/");
+}
 
 /** Steps by layer, `{layer, steps}`: those one after the other that are in one. */
 function byLayer(run, steps) {
