@@ -15,8 +15,8 @@ from ..program.shardy import installed
 from .discover import discovered
 from .invalid import MISFIT, Invalid, find_invalid
 from .invalid import RELATIONS as INVALID
-from .naming import Names, Naming, naming, speak_of
-from .shipped import RULES, shipped
+from .naming import Names, shipped_naming, speak_of
+from .shipped import RULES, shipped, unbound_ops
 from .traits import OpTraits, traits
 
 if TYPE_CHECKING:
@@ -65,24 +65,14 @@ def _meant(shardy: str) -> Facts:
 
 
 @cache
-def _unbound() -> Solver:
-    return shipped("ops/main").solver({})
-
-
-@cache
 def _answers(shardy: str) -> _Answers:
     """The answers of the op rules that come with shardlog, for a line of Shardy."""
-    return _Answers(shipped("ops/main").solver(_meant(shardy)), _unbound())
+    return _Answers(shipped("ops/main").solver(_meant(shardy)), unbound_ops())
 
 
 def builtin_ops() -> tuple[LoadedProgram, Solver]:
     """The shipped op rules, and their solver, which knows no Shardy."""
-    return shipped("ops/main"), _unbound()
-
-
-@cache
-def _naming() -> Naming:
-    return naming(builtin_ops()[1])
+    return shipped("ops/main"), unbound_ops()
 
 
 # The relations about how an op becomes local; see ``rules/partition/local.dl``.
@@ -158,13 +148,11 @@ class RuleBook:
         self._about: Names = frozenset()
         own = bool(packages or given) or op_priorities is not None
         if own:
-            from .users import load_packages, names_in
+            from .users import load_packages
 
-            self.ops, self.files, messages = load_packages(packages, given, op_priorities, include_from)
-            self._about, overlapping = names_in(self.files, _naming())
-            messages += overlapping
-            if op_priorities is not None:
-                self._about = None
+            own_rules = load_packages(packages, given, op_priorities, include_from)
+            self.ops, self.files = own_rules.program, own_rules.files
+            self._about, messages = own_rules.about, own_rules.messages
         for message in messages:
             warnings.warn(message, stacklevel=2)
         each = LIMITS.changed(limits)
@@ -205,7 +193,7 @@ class RuleBook:
         from .notations.priorities import parse_priorities, unknown_names
 
         entries = parse_priorities(str(self.op_priorities), read_text(self.op_priorities))
-        return list(unknown_names(entries, _naming().known(self.ops.plan), ops))
+        return list(unknown_names(entries, shipped_naming().known(self.ops.plan), ops))
 
     def classify(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """The answer of the op rules about a signature; see ``rules/ops/schema.dl``.

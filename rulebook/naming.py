@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ..engine import Solver
 from ..engine.plan.plan import QueryPlan
+from .shipped import unbound_ops
 
 Names = frozenset[str] | None  # ops and targets of custom calls; None: any
 
@@ -40,6 +42,12 @@ class Naming:
                 yield from (f"{prefix}{name}" for name in names if prefix is not None)
             elif kind == "aggregate":
                 yield from self._scanned(plan, step[-1])
+
+
+@cache
+def shipped_naming() -> Naming:
+    """The names in the op rules that come with shardlog."""
+    return naming(unbound_ops())
 
 
 def naming(rules: Solver) -> Naming:

@@ -4,10 +4,11 @@ compiled when they are first used, and kept in a cache."""
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from ..engine import LoadedProgram, load
+from ..engine import LoadedProgram, Solver, load
 from ..engine.plan.cache import PlanCache, Request
 
 RULES = Path(__file__).parents[1] / "rules"
@@ -48,9 +49,16 @@ def shipped(name: str) -> LoadedProgram:
     return load([_file(name)], key=KEYS[name], include_from=[RULES], files=False, cache=plan_cache())
 
 
+@cache
+def unbound_ops() -> Solver:
+    """A solver of the op rules that does not know which Shardy is meant."""
+    return shipped("ops/main").solver({})
+
+
 def plan_cache() -> PlanCache:
     """Where the plans of rules are kept."""
-    return PlanCache(RULES, Path(__file__).parent / "plans", _folder())
+    here = Path(__file__).parent
+    return PlanCache(RULES, here / "plans", _folder(), (here, here / "notations"))
 
 
 def compile_ahead(folder: Path) -> None:
@@ -58,7 +66,7 @@ def compile_ahead(folder: Path) -> None:
     installation."""
     from ..engine.plan.compiler import compile_program
 
-    cache = PlanCache(RULES, folder, None)
+    cache = replace(plan_cache(), shipped=folder, folder=None)
     folder.mkdir(parents=True, exist_ok=True)
     for name, key in KEYS.items():
         request = Request([_file(name)], key, include_from=[RULES], files=False)

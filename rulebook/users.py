@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from ..engine import DatalogError, LoadedProgram, load
+from ..engine import DatalogError, LoadedProgram, QueryPlan, load
 from ..errors import ShardlogError
-from .about import names
 from .discover import GROUP, Package
-from .naming import Names, Naming
+from .naming import Names, shipped_naming
 from .notations.clauses import compile_files
 from .notations.einsum import SUFFIXES, read_text, refuse_module
 from .notations.priorities import compile_priorities
-from .overlaps import overlaps
 from .shipped import RULES, plan_cache
 from .written import SourceLine, fact_places, read
 
 _OPS = RULES / "ops/main.dl"
+
+
+@dataclass(frozen=True)
+class OpRules:
+    """The op rules with those in ``files``, the ops that these are about, and warnings for the user."""
+
+    program: LoadedProgram
+    files: tuple[Path, ...]
+    about: Names
+    messages: list[str]
 
 
 def load_ops(
@@ -26,7 +36,8 @@ def load_ops(
 ) -> LoadedProgram:
     """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation;
     and the list of op priorities in a file. ``include_from`` are folders that files may include from,
-    besides their own folder and shardlog's rules."""
+    besides their own folder and shardlog's rules. Its remarks are those of ``_examined``, if there are
+    files."""
     for file in files:
         refuse_module(file)
     lines = [f for f in files if f.suffix in SUFFIXES]
@@ -35,17 +46,16 @@ def load_ops(
         texts[str(op_priorities)] = compile_priorities(str(op_priorities), read_text(op_priorities))
     included = [_OPS, *(f for f in files if f not in lines)]
     folders = (RULES, *include_from)
-    program = load(
+    return load(
         included,
         key="sig",
         texts=texts,
         include_from=folders,
         untyped=_is_users,
         files=False,
+        examine=partial(_examined, files) if files else None,
         cache=plan_cache(),
     )
-    _check_heads(program)
-    return program
 
 
 def _is_users(file: str) -> bool:
@@ -53,9 +63,26 @@ def _is_users(file: str) -> bool:
     return not file.startswith(str(RULES))
 
 
-def _check_heads(program: LoadedProgram) -> None:
+def _examined(files: Sequence[Path], plan: QueryPlan) -> dict[str, Any]:
+    """Remarks on the rules in ``files``, which ``plan`` has: the names of the ops that they are ``about``
+    (None: any), and the messages of ``overlaps``. Raises ShardlogError for a rule that adds facts about the
+    op itself."""
+    from .about import names
+    from .overlaps import overlaps
+
+    _check_heads(plan)
+    naming = shipped_naming()
+    written = read(rule_texts(files))
+    about = names(written.module, naming)
+    builtin = sorted((RULES / "ops").rglob("*.dl"))
+    return {
+        "about": None if about is None else sorted(about),
+        "overlaps": list(overlaps(written, builtin, naming)),
+    }
+
+
+def _check_heads(plan: QueryPlan) -> None:
     """Raises ShardlogError for a rule that adds facts about the op itself."""
-    plan = program.plan
     for rule in plan.rules:
         relation, source = plan.relations[rule.head], plan.sources[rule.source]
         own = not source.file.startswith(str(RULES))
@@ -76,9 +103,9 @@ def load_packages(
     extra: Sequence[Path],
     op_priorities: Path | None,
     include_from: Sequence[Path | str] = (),
-) -> tuple[LoadedProgram, tuple[Path, ...], list[str]]:
-    """The op rules with those of ``packages`` and the files ``extra``. Also the files in use, and a message
-    for every broken package, which is left out. Raises for errors in ``extra``."""
+) -> OpRules:
+    """The op rules with those of ``packages`` and the files ``extra``. A broken package is left out, with a
+    message. Raises for errors in ``extra``."""
     loaded = partial(load_ops, op_priorities=op_priorities, include_from=include_from)
     broken = [(package, package.broken) for package in packages if package.broken]
     whole = [package for package in packages if not package.broken]
@@ -95,17 +122,11 @@ def load_packages(
                 files = (*package.files, *files)
             except (ShardlogError, DatalogError) as error:
                 broken.append((package, str(error).splitlines()[0]))
-    return program, files, [f"the rules of {GROUP}:{p.name} are left out: {why}" for p, why in broken]
-
-
-def names_in(files: Sequence[Path], naming: Naming) -> tuple[Names, list[str]]:
-    """The ops that rule files are about, and a message for each op that several of them, or one of them and
-    shardlog's own, have a rule for."""
-    if not files:
-        return frozenset(), []
-    written = read(rule_texts(files))
-    builtin = sorted((RULES / "ops").rglob("*.dl"))
-    return names(written.module, naming), list(overlaps(written, builtin, naming))
+    remarks = program.remarks or {"about": [], "overlaps": []}
+    everything = op_priorities is not None or remarks["about"] is None
+    messages = [f"the rules of {GROUP}:{p.name} are left out: {why}" for p, why in broken]
+    about = None if everything else frozenset(remarks["about"])
+    return OpRules(program, files, about, messages + remarks["overlaps"])
 
 
 def places(files: Iterable[Path]) -> dict[tuple[str, str], SourceLine]:

@@ -42,6 +42,7 @@ def load(
     macros: Mapping[str, str] | None = None,
     pragmas: Mapping[str, str] | None = None,
     functors: Collection[str] = (),
+    examine: Callable[[QueryPlan], Any] | None = None,
     cache: PlanCache | None = None,
 ) -> LoadedProgram:
     """Read Datalog files as one program, check and plan it.
@@ -56,7 +57,9 @@ def load(
     them. ``macros`` are defined before the first file. ``pragmas`` come after the last one, so that they
     replace those of the files. A program whose plan is in ``cache`` is not compiled; other plans are stored
     there. Warnings come from compilation, and are not cached. ``functors`` are those that the program may
-    declare: their calls become relations, as ``transform.functors`` says, which the caller fills.
+    declare: their calls become relations, as ``transform.functors`` says, which the caller fills. ``examine``
+    gets the plan of a program that is compiled. It may raise an error, or return remarks that JSON can hold:
+    they are cached with the plan.
 
     Raises DatalogError with every error found.
     """
@@ -72,16 +75,18 @@ def load(
         macros or {},
         pragmas or {},
         tuple(functors),
+        examine,
     )
     kept = cache.find(request) if cache else None
     if kept is not None:
-        return LoadedProgram(kept)
+        return LoadedProgram(kept, (), kept.remarks)
     from ..plan.compiler import compile_program
 
     plan, sources, diagnostics = compile_program(request)
+    remarks = examine(plan) if examine else None
     if cache:
-        cache.keep(request, plan, sources.by_file())
-    return LoadedProgram(plan, tuple(diagnostics))
+        cache.keep(request, plan, sources.by_file(), remarks)
+    return LoadedProgram(plan, tuple(diagnostics), remarks)
 
 
 class Solver(Protocol):
@@ -94,10 +99,14 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class LoadedProgram:
-    """A checked and planned program: ``given`` is its plan, which as a text is read when it is asked for."""
+    """A checked and planned program.
+
+    ``given`` is its plan, which as a text is read when it is asked for. ``remarks`` are those of ``examine``.
+    """
 
     given: QueryPlan | PlanText
     warnings: tuple[Diagnostic, ...] = ()
+    remarks: Any = None
 
     @cached_property
     def plan(self) -> QueryPlan:

@@ -1,8 +1,8 @@
 """Plans in files, so that an unchanged program is not compiled again.
 
 A file has three lines: a checksum of the others, the request (JSON), and the plan in the form that ``core``
-reads. It is valid only if this front end made it from the same texts, byte by byte. A file that is damaged or
-of another version is ignored, and replaced.
+reads. It is valid only if this front end made it from the same texts, byte by byte, and the same code
+examined it. A file that is damaged or of another version is ignored, and replaced.
 """
 
 from __future__ import annotations
@@ -45,18 +45,20 @@ class Request:
     macros: Mapping[str, str] = field(default_factory=dict)
     pragmas: Mapping[str, str] = field(default_factory=dict)
     functors: Sequence[str] = ()  # those that the caller has functions for
+    examine: Callable[[QueryPlan], Any] | None = None
 
 
 @dataclass(frozen=True)
 class PlanText:
     """A plan as text, with data that callers need without reading all of it.
 
-    ``relations`` are names with whether each is an output.
+    ``relations`` are names with whether each is an output. ``remarks`` are those of ``Request.examine``.
     """
 
     text: str
     key: str | None
     relations: Mapping[str, bool]
+    remarks: Any
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,13 @@ class PlanCache:
     """The folders of plans: ``shipped``, made ahead and read-only, and ``folder``, None to store nothing.
 
     Names of files in the folder ``root`` are stored relative to it, so that shipped plans can be anywhere.
+    ``examiners`` are folders with the code of ``Request.examine``.
     """
 
     root: Path
     shipped: Path
     folder: Path | None
+    examiners: tuple[Path, ...] = ()
 
     def find(self, request: Request) -> PlanText | None:
         """The plan of a program that was asked for like this, if it is kept and nothing has changed."""
@@ -77,29 +81,33 @@ class PlanCache:
                 return stored
         return None
 
-    def keep(self, request: Request, plan: QueryPlan, texts: Mapping[str, str]) -> None:
-        """Keep a plan, made of ``texts`` by file. Where it cannot be written, nothing is."""
-        if self.folder is None or _version() is None:
+    def keep(self, request: Request, plan: QueryPlan, texts: Mapping[str, str], remarks: Any = None) -> None:
+        """Keep a plan, made of ``texts`` by file, and the ``remarks`` on it, which JSON can hold. Where it
+        cannot be written, nothing is."""
+        if self.folder is None or _version(self.examiners) is None:
             return
         with suppress(OSError, ShardlogError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write(self.folder / self._name(request, self.folder), self._packed(request, plan, texts))
+            write(self.folder / self._name(request, self.folder), self._packed(request, plan, texts, remarks))
             files = sorted(self.folder.glob("*.plan"), key=lambda file: file.stat().st_mtime)
             for file in files[:-_KEPT]:
                 file.unlink()
 
     def ship(self, request: Request, plan: QueryPlan, texts: Mapping[str, str]) -> None:
         """Write a plan, made of ``texts`` by file, to the folder ``shipped``."""
-        (self.shipped / self._name(request, self.shipped)).write_bytes(self._packed(request, plan, texts))
+        (self.shipped / self._name(request, self.shipped)).write_bytes(
+            self._packed(request, plan, texts, None)
+        )
 
-    def _packed(self, request: Request, plan: QueryPlan, texts: Mapping[str, str]) -> bytes:
+    def _packed(self, request: Request, plan: QueryPlan, texts: Mapping[str, str], remarks: Any) -> bytes:
         """The content of a plan's file."""
         body = plan.to_json().replace(f'"file":{self._start()}', f'"file":"{_ROOT}').encode()
         head = {
-            "version": _version(),
+            "version": _version(self.examiners),
             "texts": [[self._known(f), _hash(t.encode()), request.untyped(f)] for f, t in texts.items()],
             "key": plan.key,
             "relations": {relation.name: relation.output for relation in plan.relations},
+            "remarks": remarks,
         }
         lines = json.dumps(head, separators=(",", ":")).encode() + b"\n" + body
         return _hash(lines).encode() + b"\n" + lines
@@ -111,12 +119,12 @@ class PlanCache:
                 return None
             first, body = lines.split(b"\n")
             head: dict[str, Any] = json.loads(first)
-            if head["version"] != _version():
+            if head["version"] != _version(self.examiners):
                 return None
             if not all(self._holds(request, *text) for text in head["texts"]):
                 return None
             text = body.decode().replace(f'"file":"{_ROOT}', f'"file":{self._start()}')
-            return PlanText(text, head["key"], head["relations"])
+            return PlanText(text, head["key"], head["relations"], head["remarks"])
         except (OSError, ValueError, KeyError, TypeError, UnreadableError, RecursionError):
             return None
 
@@ -131,7 +139,7 @@ class PlanCache:
         asked = [
             place,
             request.key,
-            [request.files, request.updates, request.magic],
+            [request.files, request.updates, request.magic, request.examine is not None],
             [self._known(path) for path in request.paths],
             [(self._known(name), _hash(text.encode())) for name, text in request.texts.items()],
             [self._known(path) for path in request.include_from],
@@ -153,13 +161,14 @@ def _hash(data: bytes) -> str:
 
 
 @cache
-def _version() -> str | None:
-    """The version of this front end: the hash of its sources. None where they cannot be read."""
-    folder, digest = Path(__file__).parents[1], sha256()
+def _version(examiners: tuple[Path, ...]) -> str | None:
+    """The version of this front end and of what examines plans: the hash of their sources. None where they
+    cannot be read."""
+    engine, digest = Path(__file__).parents[1], sha256()
     try:
-        for part in PARTS:
-            for file in sorted((folder / part).glob("*.py")):
-                digest.update(f"{part}/{file.name}\n".encode() + file.read_bytes())
+        for folder in (*(engine / part for part in PARTS), *examiners):
+            for file in sorted(folder.glob("*.py")):
+                digest.update(f"{folder.name}/{file.name}\n".encode() + file.read_bytes())
     except OSError:
         return None
     return str(digest.hexdigest())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from shardlog.engine import load
-from shardlog.engine.plan.cache import PlanCache, PlanText
+from shardlog.engine.plan.cache import PlanText
 from shardlog.rulebook import shipped
 from shardlog.rulebook.shipped import RULES
 from shardlog.rulebook.traits import traits
@@ -34,7 +35,8 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=shipped.KEYS)
 def name(request: pytest.FixtureRequest, plans: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(shipped, "plan_cache", lambda: PlanCache(RULES, plans, None))
+    cache = shipped.plan_cache()
+    monkeypatch.setattr(shipped, "plan_cache", lambda: replace(cache, shipped=plans, folder=None))
     return str(request.param)
 
 
@@ -46,7 +48,8 @@ def test_every_program_is_made_ahead(name: str) -> None:
 
 
 def test_op_rules_of_nobody_are_those_that_ship(plans: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardlog.rulebook.users.plan_cache", lambda: PlanCache(RULES, plans, None))
+    cache = replace(shipped.plan_cache(), shipped=plans, folder=None)
+    monkeypatch.setattr("shardlog.rulebook.users.plan_cache", lambda: cache)
     assert isinstance(load_ops([]).given, PlanText)
 
 
