@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from operator import index
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..engine.plan.plan import Column
 
 Array = np.ndarray[Any, Any]
 _LARGEST = np.iinfo(np.int64).max
+_PIECE = 1 << 16  # tuples that Python holds at once
 _EXPECTED = {
     "number": "numbers of 64 bits",
     "unsigned": "unsigned numbers of 64 bits",
@@ -24,32 +26,37 @@ _EXPECTED = {
 }
 
 
-def adding(relation: Relation, facts: Any) -> Callable[[Store], None]:
-    """A function that adds facts to a store. The facts are read now. Raises EngineError if they do not
-    fit."""
+def adding(relation: Relation, facts: Any) -> Callable[[Store, int | None], None] | None:
+    """A function that adds the facts of a table, which is read now, to a store with so many bytes of memory;
+    None where facts are tuples. Raises EngineError if they do not fit."""
     columns = _fitting(relation, facts)
     if columns is None:
-        rows = _tuples(relation, facts)
-        return lambda store: store.add(relation.name, rows)
+        return None
     if any(column.type == "record" for column in relation.columns):
         records = _by_row(columns)
-        return lambda store: store.add(relation.name, records)
+        return lambda store, memory: store.add(relation.name, records, memory)
     converted = [_converted(relation, *pair) for pair in zip(relation.columns, columns, strict=True)]
     if not converted:
         raise EngineError(f"`{relation.name}`: a relation without columns is not filled from a table")
-    return lambda store: store.add_columns(relation.name, converted)
+    return lambda store, memory: store.add_columns(relation.name, converted, memory)
+
+
+def tuples_of(relation: Relation, facts: Any) -> Iterator[list[Any]]:
+    """Facts that are tuples, many at once. Raises EngineError if they are no such thing."""
+    if isinstance(facts, str | bytes) or not isinstance(facts, Iterable):
+        raise EngineError(f"`{relation.name}`: expected tuples or a table, found {facts!r}")
+    if isinstance(facts, list):
+        yield facts
+        return
+    rows = iter(facts)
+    while piece := list(islice(rows, _PIECE)):
+        yield piece
 
 
 def rows_of(relation: Relation, facts: Any) -> list[Any]:
     """Facts as tuples. Raises EngineError if they are neither tuples nor a table of so many columns."""
     columns = _fitting(relation, facts)
-    return _tuples(relation, facts) if columns is None else _by_row(columns)
-
-
-def _tuples(relation: Relation, facts: Any) -> list[Any]:
-    if isinstance(facts, str | bytes) or not isinstance(facts, Iterable):
-        raise EngineError(f"`{relation.name}`: expected tuples or a table, found {facts!r}")
-    return facts if isinstance(facts, list) else list(facts)
+    return list(chain(*tuples_of(relation, facts))) if columns is None else _by_row(columns)
 
 
 def _fitting(relation: Relation, facts: Any) -> list[Any] | None:

@@ -82,7 +82,9 @@ class FunctorStore:
         result = self._functions[functor](*columns)
         table = self._table(self._relations[values], columns, _results(functor, result, count))
         try:
-            adding(self._relations[values], table)(self._inside)
+            add = adding(self._relations[values], table)
+            assert add is not None  # it is a table
+            add(self._inside, limits.memory)
         except EngineError as error:
             raise EngineError(f"the values of the functor `{functor}` do not fit: {error}") from None
         return True

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVa
 from ..engine import Diagnostic, Limits, Relation, load
 from ..engine.evaluate.branches import Branches
 from ..engine.evaluate.program import Backend, Row
-from ..engine.evaluate.store import BranchStore, Store
+from ..engine.evaluate.store import Batch, BranchStore, Store
 from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.plan.cache import Request
 from ..engine.plan.needs import needed_relations
@@ -145,20 +145,37 @@ class Program:
         return self._program.outputs
 
     def add(self, relation: str, facts: Any) -> None:
-        """Adds facts: all of them, or none if one does not fit, which raises EngineError.
+        """Adds facts: all of them, or none if one does not fit or there is no room for them.
 
         Facts are tuples, a NumPy array (structured, or of shape (tuples, columns)), a DataFrame, or an Arrow
         table or an object that exports one; columns count by their order. A column of symbols may be of
-        texts, fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
+        texts, fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None. Of tuples that
+        are no list, few are held as objects at once. Raises EngineError for facts that do not fit, and for
+        those with which all facts take more than ``limits.memory``.
         """
-        from .columns import adding
+        from .columns import adding, tuples_of
 
-        # Before its turn, because the source of facts may query the program.
-        self._add(relation, adding(self.relation_named(relation), facts))
+        declared = self.relation_named(relation)
+        add = adding(declared, facts)
+        if add is None:
+            batch = self._batch(relation)
+            for rows in tuples_of(declared, facts):  # between its turns: their source may query the program
+                self._gather(batch, rows)
+            self._add(relation, lambda _, memory: batch.add(memory))
+        else:
+            self._add(relation, add)
 
     @_in_turn
-    def _add(self, relation: str, add: Callable[[Store], None]) -> None:
-        add(self._store)
+    def _batch(self, relation: str) -> Batch:
+        return self._store.batch(relation)
+
+    @_in_turn
+    def _gather(self, batch: Batch, rows: list[Any]) -> None:
+        batch.extend(rows, self.limits.memory)
+
+    @_in_turn
+    def _add(self, relation: str, add: Callable[[Store, int | None], None]) -> None:
+        add(self._store, self.limits.memory)
         self._given.add(relation)
 
     def remove(self, relation: str, facts: Any) -> None:
@@ -256,7 +273,7 @@ class Program:
         wanted = None if needed_by is None else needed_relations(plan, needed_by)
         for transfer in directives.inputs(plan, Path(folder)):
             if wanted is None or transfer.relation.name in wanted:
-                read(self._store, transfer, plan)
+                read(self._store, transfer, plan, self.limits.memory)
                 self._given.add(transfer.relation.name)
 
     def run_outputs(self) -> None:

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from io import BytesIO
+from io import SEEK_END, BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
 from zlib import error as zlib_error
@@ -27,19 +27,21 @@ _GZIP = b"\x1f\x8b"
 _PIECE = 1 << 22  # bytes of lines that are read at once
 
 
-def read(store: Store, transfer: Transfer, plan: QueryPlan) -> None:
-    """Adds to a store the facts that a directive asks for. Raises ShardlogError."""
+def read(store: Store, transfer: Transfer, plan: QueryPlan, memory: int | None = None) -> None:
+    """Adds to a store, with so many bytes of memory, the facts that a directive asks for. Raises
+    ShardlogError."""
     where = "<stdin>" if transfer.path is None else str(transfer.path)
     try:
         if transfer.kind == "sqlite":
-            store.add(transfer.relation.name, _sqlite(transfer, where, plan))
+            store.add(transfer.relation.name, _sqlite(transfer, where, plan), memory)
             return
         with _opened(transfer, where) as file:
             if transfer.kind in ("json", "jsonfile"):
-                store.add(transfer.relation.name, _json(transfer, _text(file, where), where, plan))
-            elif not _lines_at_once(store, transfer, file):
+                store.add(transfer.relation.name, _json(transfer, _text(file, where), where, plan), memory)
+            elif not _lines_at_once(store, transfer, file, memory):
                 file.seek(0)
-                store.add(transfer.relation.name, _one_by_one(transfer, _text(file, where), where, plan))
+                rows = _one_by_one(transfer, _text(file, where), where, plan)
+                store.add(transfer.relation.name, rows, memory)
     except EngineError as error:  # requirements of facts of any kind
         raise ShardlogError(str(error), where=where) from None
 
@@ -73,7 +75,7 @@ def _text(file: IO[bytes], where: str) -> str:
 # ---- Lines of fields ------------------------------------------------------------------------------------
 
 
-def _lines_at_once(store: Store, transfer: Transfer, file: IO[bytes]) -> bool:
+def _lines_at_once(store: Store, transfer: Transfer, file: IO[bytes], memory: int | None) -> bool:
     """Adds the facts of lines without a Python object for each. False, and none are added, if there may be
     records or mistakes, whose place is found line by line."""
     if "columns" in transfer.parameters:
@@ -85,8 +87,13 @@ def _lines_at_once(store: Store, transfer: Transfer, file: IO[bytes]) -> bool:
         except UnicodeDecodeError:
             return False
         first = b""
-    pieces = _pieces(first, file)
-    return store.add_lines(transfer.relation.name, transfer.delimiter, transfer.rfc4180, pieces)
+    pieces, size = _pieces(first, file), None
+    if not isinstance(file, gzip.GzipFile):
+        place = file.tell()
+        size = file.seek(0, SEEK_END)
+        file.seek(place)
+    name, delimiter, quoted = transfer.relation.name, transfer.delimiter, transfer.rfc4180
+    return store.add_lines(name, delimiter, quoted, pieces, size, memory)
 
 
 def _pieces(first: bytes, file: IO[bytes]) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..engine import Relation
@@ -24,34 +25,38 @@ if TYPE_CHECKING:
     from .tables import Symbols
 
 _ROWS = 1 << 14  # whose text is in memory at once
+_PIECE = 1 << 16  # characters that are copied at once
+_PRINTED = 1 << 24  # bytes; more text for standard output waits in a file
 
 
 def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, plan: QueryPlan) -> None:
-    """Writes the outputs of directives: first files, all or none, and then those to standard output. Raises
-    ShardlogError if a file cannot be written."""
+    """Writes the outputs of directives: first files, and then those to standard output, all or none. Raises
+    ShardlogError if one cannot be written."""
     files: dict[Path, list[Transfer]] = {}
     for transfer in transfers:
         if transfer.path is not None:
             files.setdefault(transfer.path, []).append(transfer)
     for path, several in files.items():
         refuse_same((transfer.name for transfer in several if transfer.kind == "sqlite"), str(path))
-    with ExitStack() as stack:
-        for path, several in files.items():
-            _make_folder(path)
-            written = stack.enter_context(output(path))
-            databases = [transfer for transfer in several if transfer.kind == "sqlite"]
-            if databases and path.is_file():
-                shutil.copyfile(path, written)  # other tables stay
-            for transfer in databases:
-                _to_sqlite(transfer, written, store, plan)
-            for transfer in several[-1:] if not databases else ():
-                with _opened(written, compressed=_compressed(transfer)) as file:
-                    for piece in _text(transfer, store, symbols, plan):
-                        file.write(piece)
-    for transfer in transfers:
-        if transfer.path is None:
-            for piece in _text(transfer, store, symbols, plan):
-                sys.stdout.write(piece.decode())
+    with SpooledTemporaryFile(_PRINTED, "w+", encoding="utf-8", newline="") as printed:
+        with ExitStack() as stack:
+            for path, several in files.items():
+                _make_folder(path)
+                written = stack.enter_context(output(path))
+                databases = [transfer for transfer in several if transfer.kind == "sqlite"]
+                if databases and path.is_file():
+                    shutil.copyfile(path, written)  # other tables stay
+                for transfer in databases:
+                    _to_sqlite(transfer, written, store, plan)
+                for transfer in several[-1:] if not databases else ():
+                    with _opened(written, compressed=_compressed(transfer)) as file:
+                        for piece in _text(transfer, store, symbols, plan):
+                            file.write(piece)
+            for transfer in transfers:
+                for piece in _text(transfer, store, symbols, plan) if transfer.path is None else ():
+                    printed.write(piece.decode())
+        printed.seek(0)
+        shutil.copyfileobj(printed, sys.stdout, _PIECE)
 
 
 def _make_folder(path: Path) -> None:

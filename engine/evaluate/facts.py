@@ -28,12 +28,13 @@ EXPECTED = {
 
 
 def tuples(
-    relation: Relation, rows: Rows, records: Mapping[str, tuple[Column, ...]]
+    relation: Relation, rows: Rows, records: Mapping[str, tuple[Column, ...]], first: int = 0
 ) -> list[tuple[Any, ...]]:
-    """The rows as tuples of the relation's types. Raises EngineError for a row that does not fit."""
+    """The rows as tuples of the relation's types. Raises EngineError for a row that does not fit, with its
+    number from ``first`` on."""
     width = len(relation.columns)
     result = []
-    for i, row in enumerate(rows.tolist() if hasattr(rows, "tolist") else rows):
+    for i, row in enumerate(rows.tolist() if hasattr(rows, "tolist") else rows, first):
         if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != width:
             expected = f"a tuple of {counted(width, 'value')}"
             raise EngineError(f"`{relation.name}`, fact {i}: expected {expected}, found {row!r}")

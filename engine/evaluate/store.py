@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from ..language.diagnostics import EngineError
 from ..plan.needs import needed
-from ..plan.plan import QueryPlan, Relation
+from ..plan.plan import Column, QueryPlan, Relation
 from .branches import Branches
 from .facts import Rows, tuples
 from .limits import UNLIMITED, Limits
@@ -34,12 +36,28 @@ Shared = Sequence[tuple[str, str]]
 FactColumn: TypeAlias = "np.ndarray[Any, Any] | list[str] | tuple[Words, list[str]]"
 
 
+class Batch(Protocol):
+    """Facts of a relation that come piece by piece; the store does other things between two of them."""
+
+    def extend(self, rows: Rows, memory: int | None = None) -> None:
+        """Take more tuples. Raises EngineError for one that does not fit, and where all take more memory."""
+        ...
+
+    def add(self, memory: int | None = None) -> None:
+        """Add them to the store, as ``Store.add``."""
+        ...
+
+
 class Store(Protocol):
     """Either all facts are added or none. Relations must be in the program. Facts that do not fit raise
-    EngineError."""
+    EngineError, and so do those with which all facts take more than ``memory`` bytes."""
 
-    def add(self, relation: str, rows: Rows) -> None:
+    def add(self, relation: str, rows: Rows, memory: int | None = None) -> None:
         """Add tuples."""
+        ...
+
+    def batch(self, relation: str) -> Batch:
+        """Facts that come piece by piece."""
         ...
 
     def remove(self, relation: str, rows: Rows) -> None:
@@ -51,14 +69,22 @@ class Store(Protocol):
         Without it everything is computed anew that depends on them."""
         ...
 
-    def add_columns(self, relation: str, columns: Sequence[FactColumn]) -> None:
+    def add_columns(self, relation: str, columns: Sequence[FactColumn], memory: int | None = None) -> None:
         """Add tuples by column; there are as many columns as the relation has, all of one length, none of
         records."""
         ...
 
-    def add_lines(self, relation: str, delimiter: str, quoted: bool, pieces: Iterable[bytes]) -> bool:
-        """Add facts as lines of fields, which may be ``quoted``; each piece has whole lines. False if not all
-        lines are known to fit; then none are added."""
+    def add_lines(
+        self,
+        relation: str,
+        delimiter: str,
+        quoted: bool,
+        pieces: Iterable[bytes],
+        size: int | None = None,
+        memory: int | None = None,
+    ) -> bool:
+        """Add facts as lines of fields, which may be ``quoted``; each piece has whole lines, and all have
+        ``size`` bytes, if that is known. False if not all lines are known to fit; then none are added."""
         ...
 
     def lines(self, relation: str, delimiter: str, quoted: bool) -> Iterable[bytes] | None:
@@ -149,12 +175,22 @@ class ReferenceStore:
         self._done: set[str] = set()
         self._symbols: dict[str, int] = {}
         self._values: dict[Any, int] = {}
+        self.taken = 0  # bytes, about
 
-    def add(self, relation: str, rows: Rows) -> None:
-        checked = tuples(self._plan.relations[self._plan.index(relation)], rows, self._plan.records)
-        self._facts.setdefault(relation, []).extend(checked)
-        self._ordinals.note(self._plan.relations[self._plan.index(relation)], checked)
+    def add(self, relation: str, rows: Rows, memory: int | None = None) -> None:
+        batch = self.batch(relation)
+        batch.extend(rows, memory)
+        batch.add(memory)
+
+    def batch(self, relation: str) -> Batch:
+        return _ReferenceBatch(self, self._plan.relations[self._plan.index(relation)], self._plan.records)
+
+    def keep(self, relation: Relation, checked: list[tuple[Any, ...]], taken: int) -> None:
+        """Add tuples that fit, which take so many bytes."""
+        self._facts.setdefault(relation.name, []).extend(checked)
+        self._ordinals.note(relation, checked)
         self._evaluation = None
+        self.taken += taken
 
     def remove(self, relation: str, rows: Rows) -> None:
         taken = set(tuples(self._plan.relations[self._plan.index(relation)], rows, self._plan.records))
@@ -164,12 +200,20 @@ class ReferenceStore:
     def plan_losses(self, plan: str) -> None:
         """Everything is computed anew."""
 
-    def add_columns(self, relation: str, columns: Sequence[FactColumn]) -> None:
+    def add_columns(self, relation: str, columns: Sequence[FactColumn], memory: int | None = None) -> None:
         declared = self._plan.relations[self._plan.index(relation)].columns
         parts = [_listed(c.type, column) for c, column in zip(declared, columns, strict=True)]
-        self.add(relation, list(zip(*parts, strict=True)))
+        self.add(relation, list(zip(*parts, strict=True)), memory)
 
-    def add_lines(self, relation: str, delimiter: str, quoted: bool, pieces: Iterable[bytes]) -> bool:
+    def add_lines(
+        self,
+        relation: str,
+        delimiter: str,
+        quoted: bool,
+        pieces: Iterable[bytes],
+        size: int | None = None,
+        memory: int | None = None,
+    ) -> bool:
         return False
 
     def lines(self, relation: str, delimiter: str, quoted: bool) -> Iterable[bytes] | None:
@@ -298,6 +342,36 @@ class ReferenceStore:
         return [by_word[word] for word in words]
 
 
+class _ReferenceBatch:
+    """Facts that come piece by piece. What they take is estimated as ``Budget`` estimates it."""
+
+    def __init__(
+        self, store: ReferenceStore, relation: Relation, records: Mapping[str, tuple[Column, ...]]
+    ) -> None:
+        self._store, self._relation, self._records = store, relation, records
+        self._rows: list[tuple[Any, ...]] = []
+        self._taken = 0
+
+    def extend(self, rows: Rows, memory: int | None = None) -> None:
+        checked = tuples(self._relation, rows, self._records, len(self._rows))
+        self._rows.extend(checked)
+        self._taken += sum(sys.getsizeof(row) + sum(map(sys.getsizeof, row)) for row in checked)
+        self._fit(memory)
+
+    def add(self, memory: int | None = None) -> None:
+        self._fit(memory)
+        self._store.keep(self._relation, self._rows, self._taken)
+
+    def _fit(self, memory: int | None) -> None:
+        taken = self._store.taken + self._taken
+        if memory is not None and taken > memory:
+            all_of_them, most = (-(-size // (1 << 20)) for size in (taken, memory))
+            raise EngineError(
+                f"the facts take at least {all_of_them} MiB of memory, and the limit is {most}; "
+                "raise the limit, or give fewer facts"
+            )
+
+
 def _listed(kind: str, column: FactColumn) -> list[Any]:
     if isinstance(column, tuple):
         return [column[1][code] for code in column[0]]
@@ -321,8 +395,12 @@ class BranchStore:
         self.word = inside.word
         self.columns, self.found, self.symbols = inside.columns, inside.found, inside.symbols
 
-    def add(self, relation: str, rows: Rows) -> None:
-        self._inside.add(relation, list(self._branches.inward(self._relations[relation], rows)))
+    def add(self, relation: str, rows: Rows, memory: int | None = None) -> None:
+        self._inside.add(relation, list(self._branches.inward(self._relations[relation], rows)), memory)
+
+    def batch(self, relation: str) -> Batch:
+        inward = partial(self._branches.inward, self._relations[relation])
+        return _BranchBatch(self._inside.batch(relation), inward)
 
     def remove(self, relation: str, rows: Rows) -> None:
         self._inside.remove(relation, list(self._branches.inward(self._relations[relation], rows)))
@@ -340,3 +418,14 @@ class BranchStore:
         declared = self._relations[relation].columns[column]
         values = self._inside.values(relation, column, words)
         return [self._branches.outside(declared, value) for value in values]
+
+
+class _BranchBatch:
+    """A batch whose values of algebraic data types are as users see them."""
+
+    def __init__(self, inside: Batch, inward: Callable[[Rows], Iterable[Any]]) -> None:
+        self._inside, self._inward = inside, inward
+        self.add = inside.add
+
+    def extend(self, rows: Rows, memory: int | None = None) -> None:
+        self._inside.extend(list(self._inward(rows)), memory)

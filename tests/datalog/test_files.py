@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import math
+import re
 import sqlite3
 import subprocess
 import sys
@@ -72,6 +73,25 @@ def test_all_to_standard_output(folder: Folder) -> None:
     bar = "---------------\npath\nx\ty\n===============\n1\t2\n===============\n"
     assert (status, out) == (0, bar + "path\t1\n")
     assert not (folder.path / "path.csv").exists()
+
+
+def test_nothing_is_written_where_one_output_is_refused(folder: Folder) -> None:
+    lists = ".type L = [n: number, l: L]\n.decl l(n: number, x: L)\n"
+    nested = f"{lists}l(0, nil).\nl(n + 1, [n, x]) :- l(n, x), n < 600.\n"
+    outputs = ".decl few(n: number)\nfew(1).\n.output few\n.output few(IO=stdout)\n.output l(IO=stdout)\n"
+    status, out, error = folder.run(nested + outputs)
+    assert (status, out) == (2, "")
+    assert "a record that is nested more than 500 levels deep" in error
+    assert not (folder.path / "few.csv").exists()
+
+
+def test_files_without_room_are_refused_with_what_they_take(folder: Folder) -> None:
+    folder.write(edge__facts="".join(f"{i}\t{i * 7}\n" for i in range(200_000)))
+    status, out, error = folder.run(PATHS_OF_FILES, "--limits", "memory=1M")
+    assert (status, out) == (2, "")
+    assert re.search(
+        r"edge.facts: error: the facts take (at least|about) \d MiB of memory, and the limit is 1", error
+    )
 
 
 # A declaration of `r`, the parameters of its .input, its facts, its tuples as lines of fields.

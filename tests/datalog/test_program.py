@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -701,12 +702,54 @@ def test_tables_are_sorted_by_value(width: int, prefix: str, backend: Any) -> No
     assert found == sorted(rows) == program.rows("r")
 
 
+ROOM = ".decl e(x: number, y: number)\n.decl p(x: number, y: number)\np(1, 2).\np(x, y) :- e(x, y).\n"
+NO_ROOM = (
+    r"the facts take (at least|about) \d+ MiB of memory, and the limit is 1; raise the limit, or give fewer"
+)
+
+
 @pytest.mark.core
-def test_facts_that_need_more_memory_than_the_limit_are_refused_with_what_they_take() -> None:
-    program = Program(
-        ".decl e(x: number, y: number)\n.decl p(x: number)\np(x) :- e(x, _).", limits=Limits(memory=1 << 20)
-    )
-    program.add("e", np.arange(1_000_000).reshape(-1, 2))
-    message = r"the facts take \d+ MiB of memory, and the limit is 1; raise the limit, or give fewer facts"
-    with pytest.raises(EngineError, match=message):
-        program.run()
+@pytest.mark.parametrize("relation", ["e", "p"])
+@pytest.mark.parametrize(
+    "facts",
+    [lambda: np.arange(1_000_000).reshape(-1, 2), lambda: ((i, -i) for i in count())],
+    ids=("table", "stream"),
+)
+def test_facts_without_room_are_refused_as_they_are_added(relation: str, facts: Callable[[], Any]) -> None:
+    program = Program(ROOM, limits=Limits(memory=1 << 20))
+    program.add(relation, [(3, 4), (5, 6)])
+    program.run()
+    program.remove(relation, [(5, 6)])
+    with pytest.raises(EngineError, match=NO_ROOM):
+        program.add(relation, facts())
+    program.run()
+    assert program.rows("p") == [(1, 2), (3, 4)]
+    program.add(relation, [(5, 6)])
+    program.run()
+    assert program.rows("p") == [(1, 2), (3, 4), (5, 6)]
+
+
+def test_facts_without_room_are_refused_before_a_rule_runs(backend: Any) -> None:
+    program = Program(ROOM, backend=backend)
+    program.add("e", ((i, i) for i in range(100_000)))
+    with pytest.raises(EngineError, match=NO_ROOM if backend == "core" else "more than 1 MiB"):
+        program.run(limits=Limits(memory=1 << 20))
+
+
+def test_a_stream_may_query_the_program_and_adds_all_or_nothing(backend: Any) -> None:
+    program = Program(ROOM, backend=backend)
+    asked: list[int] = []
+
+    def stream(last: Any) -> Iterator[tuple[Any, Any]]:
+        for i in range(70_000):
+            if i % 30_000 == 0:
+                asked.append(len(program.query("e(x, _)")))
+            yield i, i
+        yield last, last
+
+    with pytest.raises(
+        EngineError, match="`e`, fact 70000, column `x`: expected a number of 64 bits, found 'no'"
+    ):
+        program.add("e", stream("no"))
+    program.add("e", stream(70_000))
+    assert (asked, program.count("e")) == ([0] * 6, 70_001)

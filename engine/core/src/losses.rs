@@ -117,6 +117,7 @@ impl Losses {
             queue: Vec::new(),
             scale: 1,
             left: 0,
+            ordered: 0,
         };
         let orders = search.orders(main, known, anew);
         database.relations.truncate(count);
@@ -243,6 +244,8 @@ struct Search<'a, 'l> {
     scale: u32,
     /// How many derivations may still be looked at.
     left: usize,
+    /// How many bytes the orders take that are known.
+    ordered: usize,
 }
 
 impl Search<'_, '_> {
@@ -314,6 +317,7 @@ impl Search<'_, '_> {
         }
         let rounds = stratum.relations.iter().map(|relation| self.relations[relation.0].rounds().len());
         let rounds = rounds.max().unwrap_or(0) as u32;
+        self.ordered = orders.iter().map(Order::bytes).sum();
         if self.needs(stratum) > self.budget.limits.memory {
             return Ok(false);
         }
@@ -488,16 +492,19 @@ impl Search<'_, '_> {
         Ok(behind[relation].fill(tuples)?)
     }
 
-    /// About how many bytes all takes with the tables for a stratum.
+    /// About how many bytes all takes with the tables for a stratum, or afterwards, while relations are rearranged one
+    /// by one.
     fn needs(&self, stratum: &Stratum) -> usize {
         let tuples = stratum.relations.iter().map(|relation| self.relations[relation.0].visible());
         let tables = tuples.sum::<usize>() * 4 * size_of::<u32>(); // half of the places may be free
-        self.relations.iter().map(Relation::bytes).sum::<usize>() + self.values.bytes() + tables
+        let copy = self.relations.iter().map(Relation::rearranging).max().unwrap_or(0);
+        let relations = self.relations.iter().map(Relation::bytes).sum::<usize>();
+        relations + self.values.bytes() + self.ordered + tables.max(copy)
     }
 
     /// What the tables take, besides relations.
     fn bytes(&self) -> usize {
-        self.members.iter().map(Member::bytes).sum()
+        self.ordered + self.members.iter().map(Member::bytes).sum::<usize>()
     }
 
     /// The rules that start from the tuples behind a relation.
@@ -560,9 +567,9 @@ impl Search<'_, '_> {
             let arity = self.relations[relation].arity();
             let (relations, member, lost) = (&*self.relations, &self.member, &self.lost);
             let members = &mut self.members;
-            let left = &mut self.left;
+            let (left, ordered) = (&mut self.left, self.ordered);
             let mut prover =
-                Prover { m, arity, relations, member, members, lost, premises, floor, bound, left };
+                Prover { m, arity, relations, member, members, lost, ordered, premises, floor, bound, left };
             let mut body =
                 Body::new(rule, relations, self.values, &mut self.budget, &mut prover, &mut self.scratch);
             let result = body.run(&rule.steps);
@@ -712,6 +719,7 @@ struct Prover<'s> {
     member: &'s [Option<usize>],
     members: &'s mut [Member],
     lost: &'s [bool],
+    ordered: usize,
     premises: &'s [(RelationId, Range<usize>)],
     floor: u32,
     bound: u32,
@@ -753,6 +761,6 @@ impl Derived for Prover<'_> {
     }
 
     fn bytes(&self) -> usize {
-        self.members.iter().map(Member::bytes).sum()
+        self.ordered + self.members.iter().map(Member::bytes).sum::<usize>()
     }
 }

@@ -76,6 +76,13 @@ pub struct Order {
     pub scale: u32,
 }
 
+impl Order {
+    /// How many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        (self.gone.capacity() + self.moved.capacity() * 2 + self.labels.capacity()) * size_of::<u32>()
+    }
+}
+
 /// What the tuples of a relation have in a group of columns on which no two of them agree.
 #[derive(Clone, Default)]
 struct Choice {
@@ -257,6 +264,11 @@ impl Relation {
 
     pub fn arity(&self) -> usize {
         self.arity
+    }
+
+    /// About how many bytes `rearrange` takes until it is done.
+    pub fn rearranging(&self) -> usize {
+        self.rows.bytes() + self.end * size_of::<u32>()
     }
 
     /// Delete tuples and move others, of those that scans see; all of them are old ones then. Returns the new number of
@@ -447,6 +459,17 @@ impl Relation {
             }
         }
         Ok(())
+    }
+
+    /// How many facts of an `eqrel` wait to be closed over.
+    pub fn waiting(&self) -> usize {
+        self.given.len()
+    }
+
+    /// Take facts back that were given last, so that there are so many tuples, and so many facts that wait.
+    pub fn shorten(&mut self, count: usize, waiting: usize) {
+        self.given.truncate(waiting);
+        self.sink.shorten(&self.rows, count);
     }
 
     /// The facts that it was given, before any rule has run.

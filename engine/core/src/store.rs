@@ -11,7 +11,6 @@ use crate::losses::{without, Known, Losses, Tuples};
 use crate::machine::profile::{Profile, Record, Steps};
 use crate::machine::Machine;
 use crate::program::{Program, Stratum, StratumId};
-use crate::relation::rows::Rows;
 use crate::relation::{Database, Order, Relation};
 use crate::values::made;
 
@@ -52,6 +51,35 @@ pub struct Store {
 struct Given {
     words: Vec<i64>,
     count: usize,
+}
+
+/// How much memory there is for more facts.
+pub struct Room {
+    memory: usize,
+    /// How much the facts took before.
+    before: usize,
+}
+
+/// Facts between two looks at how much they take.
+const PATIENCE: usize = 1 << 16;
+
+impl Room {
+    /// An error where the facts take more than there may be. `read` says which part of those that come has been read,
+    /// as how many of how many; None: nobody knows, or all of them.
+    pub fn check(&self, taken: usize, read: Option<(usize, usize)>) -> Result<(), Error> {
+        if taken <= self.memory {
+            return Ok(());
+        }
+        let all = read.map(|(some, all)| {
+            let more = taken.saturating_sub(self.before) as f64 * (all as f64 / some.max(1) as f64);
+            self.before + more as usize
+        });
+        let [all, most] = [all.unwrap_or(taken), self.memory].map(|bytes| bytes.div_ceil(1 << 20));
+        let about = if read.is_some() { "about" } else { "at least" };
+        Err(Error::Input(format!(
+            "the facts take {about} {all} MiB of memory, and the limit is {most}; raise the limit, or give fewer facts"
+        )))
+    }
 }
 
 /// What has become of a relation since the last evaluation.
@@ -117,17 +145,67 @@ impl Store {
         Ok(())
     }
 
-    /// Add facts end to end.
-    pub fn give_rows(&mut self, relation: RelationId, rows: &Rows) -> Result<(), Error> {
+    /// Add facts, so many, each as `copy` writes it: all of them, or none if there is no `room`.
+    pub fn give_all(
+        &mut self,
+        relation: RelationId,
+        count: usize,
+        room: &Room,
+        copy: impl Fn(usize, &mut [i64]),
+    ) -> Result<(), Error> {
         let mut tuple = vec![0; self.program.schema(relation).columns.len()];
-        let count = rows.len() / tuple.len().max(1);
-        self.database.relations[relation.0].reserve(count)?;
-        for fact in 0..count {
-            let first = fact * tuple.len();
-            tuple.iter_mut().enumerate().for_each(|(column, word)| *word = rows.word(first + column));
-            self.give(relation, &tuple)?;
+        let (mut found, lost) = (Vec::new(), &self.lost[relation.0]);
+        for fact in if lost.is_empty() { 0..0 } else { 0..count } {
+            copy(fact, &mut tuple);
+            found.extend(lost.get(&*tuple).cloned());
         }
-        Ok(())
+        let (facts, given) = (&self.database.relations[relation.0], &self.given[relation.0]);
+        let (tuples, waiting, words, number) = (facts.len(), facts.waiting(), given.words.len(), given.count);
+        let (settled, added, last) = (self.settled, self.added.len(), self.added.last().copied());
+        let mut give = || {
+            if self.derived[relation.0] {
+                let room = self.given[relation.0].words.try_reserve_exact(count * tuple.len());
+                room.map_err(|_| Fault::OutOfMemory)?;
+            }
+            self.database.relations[relation.0].reserve(count)?;
+            for fact in 0..count {
+                if fact % PATIENCE == 0 {
+                    room.check(self.taken(), None)?;
+                }
+                copy(fact, &mut tuple);
+                self.give(relation, &tuple)?;
+            }
+            room.check(self.taken(), None)
+        };
+        let result = give();
+        if result.is_err() {
+            self.database.relations[relation.0].shorten(tuples, waiting);
+            let given = &mut self.given[relation.0];
+            given.words.truncate(words);
+            given.words.shrink_to_fit();
+            given.count = number;
+            self.added.truncate(added);
+            if let (Some(now), Some(last)) = (self.added.last_mut(), last) {
+                *now = last;
+            }
+            self.lost[relation.0].extend(found);
+            self.settled = settled;
+        }
+        result
+    }
+
+    /// The room for more facts, where all may take so many bytes.
+    pub fn room(&self, memory: usize) -> Room {
+        Room { memory, before: self.taken() }
+    }
+
+    /// How many bytes the facts take.
+    pub fn taken(&self) -> usize {
+        let Database { relations, values } = &self.database;
+        let computed = self.done.contains(&true);
+        let own = relations.iter().zip(&self.derived).filter(|&(_, derived)| !(computed && *derived));
+        let given = self.given.iter().map(|given| given.words.capacity() * size_of::<i64>());
+        own.map(|(relation, _)| relation.bytes()).sum::<usize>() + given.sum::<usize>() + values.bytes()
     }
 
     /// Take the plan that finds what no longer follows without facts.
@@ -319,15 +397,10 @@ impl Store {
 
     /// An error where the facts alone take more than the memory that there may be, before any rule has run.
     fn have_room(&self, limits: &Limits) -> Result<(), Error> {
-        let Database { relations, values } = &self.database;
-        let taken = relations.iter().map(Relation::bytes).sum::<usize>() + values.bytes();
-        if taken <= limits.memory || self.done.contains(&true) {
+        if self.done.contains(&true) {
             return Ok(());
         }
-        let [taken, most] = [taken, limits.memory].map(|bytes| bytes.div_ceil(1 << 20));
-        Err(Error::Input(format!(
-            "the facts take {taken} MiB of memory, and the limit is {most}; raise the limit, or give fewer facts"
-        )))
+        self.room(limits.memory).check(self.taken(), None)
     }
 
     /// Forget what was computed.

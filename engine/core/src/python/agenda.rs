@@ -219,7 +219,7 @@ impl Agenda {
             words.clear();
             let values = &mut solver.database.values;
             let mut count = 0;
-            convert::each_tuple(&program, values, relation, skipped, &rows, |tuple| {
+            convert::each_tuple(&program, values, relation, skipped, 0, &rows, |tuple| {
                 words.extend_from_slice(tuple);
                 count += 1;
                 Ok(())

@@ -27,12 +27,14 @@ pub fn relations<'py>(program: &Program, facts: &Bound<'py, PyDict>) -> PyResult
     Ok(relations)
 }
 
-/// Call `take` with each tuple of some rows; `skipped` columns at the start of the relation are not given.
+/// Call `take` with each tuple of some rows, of which the first is fact number `first`; `skipped` columns at the start
+/// of the relation are not given.
 pub fn each_tuple(
     program: &Program,
     values: &mut Values,
     relation: RelationId,
     skipped: usize,
+    first: usize,
     rows: &Bound<PyAny>,
     mut take: impl FnMut(&[i64]) -> Result<(), Error>,
 ) -> PyResult<()> {
@@ -56,7 +58,7 @@ pub fn each_tuple(
         let array = array.as_array();
         if array.ncols() != columns.len() {
             return Err(EngineError::new_err(format!(
-                "`{}`, fact 0: expected {values_expected}, found {}",
+                "`{}`, fact {first}: expected {values_expected}, found {}",
                 schema.name,
                 array.ncols()
             )));
@@ -70,7 +72,7 @@ pub fn each_tuple(
         return Ok(());
     }
     let mut tuple = Vec::with_capacity(columns.len());
-    for (fact, row) in rows.try_iter()?.enumerate() {
+    for (fact, row) in (first..).zip(rows.try_iter()?) {
         let row = row?;
         let Some(row) = as_tuple(&row)?.filter(|tuple| tuple.len() == columns.len()) else {
             return Err(EngineError::new_err(format!(

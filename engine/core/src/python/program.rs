@@ -172,7 +172,7 @@ fn insert(program: &program::Program, database: &mut Database, facts: convert::F
     for (relation, rows) in facts {
         let relation_rows = &mut relations[relation.0];
         relation_rows.reserve(rows.len().unwrap_or(0)).map_err(Error::from)?;
-        convert::each_tuple(program, values, relation, 0, &rows, |tuple| Ok(relation_rows.give(tuple)?))?;
+        convert::each_tuple(program, values, relation, 0, 0, &rows, |tuple| Ok(relation_rows.give(tuple)?))?;
     }
     Ok(())
 }

@@ -76,6 +76,51 @@ impl Store {
     }
 }
 
+/// Writes one of the facts that rows have end to end.
+fn copying(rows: &Rows) -> impl Fn(usize, &mut [i64]) + '_ {
+    |fact, tuple| {
+        let first = fact * tuple.len();
+        tuple.iter_mut().enumerate().for_each(|(column, word)| *word = rows.word(first + column));
+    }
+}
+
+/// Facts that come piece by piece; between two of them the store does other things.
+#[pyclass]
+pub struct Batch {
+    store: Py<Store>,
+    relation: RelationId,
+    rows: Rows,
+    count: usize,
+}
+
+#[pymethods]
+impl Batch {
+    /// Take more facts, as `Store.add` takes them. An error where all take more than so many bytes.
+    #[pyo3(signature = (rows, memory=None))]
+    fn extend(&mut self, py: Python, rows: &Bound<PyAny>, memory: Option<usize>) -> PyResult<()> {
+        let Batch { store, relation, rows: gathered, count } = self;
+        let store = store.get();
+        let mut locked = store.lock(py);
+        let (values, first) = (&mut locked.database.values, *count);
+        convert::each_tuple(&store.program, values, *relation, 0, first, rows, |tuple| {
+            *count += 1;
+            Ok(gathered.put(tuple)?)
+        })?;
+        Ok(locked.room(memory.unwrap_or(usize::MAX)).check(locked.taken() + gathered.bytes(), None)?)
+    }
+
+    /// Add these facts: all of them, or none if they take more than so many bytes.
+    #[pyo3(signature = (memory=None))]
+    fn add(&mut self, py: Python, memory: Option<usize>) -> PyResult<()> {
+        let store = &mut *self.store.get().lock(py);
+        let room = store.room(memory.unwrap_or(usize::MAX));
+        let rows = std::mem::take(&mut self.rows);
+        let count = std::mem::take(&mut self.count);
+        py.detach(|| store.give_all(self.relation, count, &room, copying(&rows)))?;
+        Ok(())
+    }
+}
+
 /// Lines of fields in one piece.
 const LINES: usize = 1 << 14;
 
@@ -124,20 +169,19 @@ impl Lines {
 
 #[pymethods]
 impl Store {
-    /// Add facts: tuples, or an int64 array of shape (tuples, columns). Either all are added or none.
-    fn add(&self, py: Python, relation: &str, rows: &Bound<PyAny>) -> PyResult<()> {
-        let relation = self.program.relation(relation)?;
-        let mut store = self.lock(py);
-        let (mut words, mut count) = (Vec::new(), 0);
-        convert::each_tuple(&self.program, &mut store.database.values, relation, 0, rows, |tuple| {
-            words.extend_from_slice(tuple);
-            count += 1;
-            Ok(())
-        })?;
-        let width = self.program.schema(relation).columns.len();
-        let store = &mut *store;
-        py.detach(|| (0..count).try_for_each(|fact| store.give(relation, &words[fact * width..][..width])))?;
-        Ok(())
+    /// Add facts: tuples, or an int64 array of shape (tuples, columns). Either all are added, or none if they do not fit
+    /// or take more than so many bytes.
+    #[pyo3(signature = (relation, rows, memory=None))]
+    fn add(this: &Bound<Self>, relation: &str, rows: &Bound<PyAny>, memory: Option<usize>) -> PyResult<()> {
+        let mut batch = Store::batch(this, relation)?;
+        batch.extend(this.py(), rows, memory)?;
+        batch.add(this.py(), memory)
+    }
+
+    /// Facts of a relation that come piece by piece, and are added in the end.
+    fn batch(this: &Bound<Self>, relation: &str) -> PyResult<Batch> {
+        let relation = this.get().program.relation(relation)?;
+        Ok(Batch { store: this.clone().unbind(), relation, rows: Rows::default(), count: 0 })
     }
 
     /// Take facts away that were added. Those that are not there are ignored.
@@ -145,7 +189,7 @@ impl Store {
         let relation = self.program.relation(relation)?;
         let store = &mut *self.lock(py);
         let mut facts = FxHashSet::default();
-        convert::each_tuple(&self.program, &mut store.database.values, relation, 0, rows, |tuple| {
+        convert::each_tuple(&self.program, &mut store.database.values, relation, 0, 0, rows, |tuple| {
             facts.insert(tuple.into());
             Ok(())
         })?;
@@ -157,10 +201,18 @@ impl Store {
         Ok(self.lock(py).plan_losses(plan)?)
     }
 
-    /// Add facts by column, all of one length. Either all are added or none.
-    fn add_columns(&self, py: Python, relation: &str, columns: Vec<Column>) -> PyResult<()> {
+    /// Add facts by column, all of one length. Either all are added or none, as in `add`.
+    #[pyo3(signature = (relation, columns, memory=None))]
+    fn add_columns(
+        &self,
+        py: Python,
+        relation: &str,
+        columns: Vec<Column>,
+        memory: Option<usize>,
+    ) -> PyResult<()> {
         let relation = self.program.relation(relation)?;
         let mut store = self.lock(py);
+        let room = store.room(memory.unwrap_or(usize::MAX));
         let values = &mut store.database.values;
         let schema = self.program.schema(relation);
         let columns = columns.iter().enumerate().map(|(place, column)| {
@@ -177,18 +229,17 @@ impl Store {
         }
         let store = &mut *store;
         py.detach(|| {
-            store.database.relations[relation.0].reserve(count)?;
-            let mut tuple = vec![0; columns.len()];
-            (0..count).try_for_each(|fact| {
+            store.give_all(relation, count, &room, |fact, tuple| {
                 tuple.iter_mut().zip(&columns).for_each(|(word, column)| *word = column[fact]);
-                store.give(relation, &tuple)
             })
         })?;
         Ok(())
     }
 
-    /// Add facts as lines of fields, which may be `quoted`; each piece has whole lines. Returns whether all lines fit;
-    /// if not, no fact is added.
+    /// Add facts as lines of fields, which may be `quoted`; each piece has whole lines, and all have so many bytes, if
+    /// that is known. Returns whether all lines fit; if not, no fact is added, and none if they take more than `memory`.
+    #[pyo3(signature = (relation, delimiter, quoted, pieces, size=None, memory=None))]
+    #[allow(clippy::too_many_arguments)] // which Python names
     fn add_lines(
         &self,
         py: Python,
@@ -196,11 +247,14 @@ impl Store {
         delimiter: &str,
         quoted: bool,
         pieces: &Bound<PyAny>,
+        size: Option<usize>,
+        memory: Option<usize>,
     ) -> PyResult<bool> {
         let relation = self.program.relation(relation)?;
         let Some(kinds) = self.line_kinds(relation) else { return Ok(false) };
         let store = &mut *self.lock(py);
         let (mut rows, format) = (Rows::default(), lines::Format { delimiter, quoted });
+        let (room, mut bytes_read) = (store.room(memory.unwrap_or(usize::MAX)), 0);
         for piece in pieces.try_iter()? {
             let piece = piece?.cast_into::<PyBytes>()?;
             let (bytes, values) = (piece.as_bytes(), &mut store.database.values);
@@ -208,9 +262,12 @@ impl Store {
             if !read.map_err(Error::from)? {
                 return Ok(false);
             }
+            bytes_read += bytes.len();
+            room.check(store.taken() + rows.bytes(), size.map(|size| (bytes_read, size)))?;
             py.check_signals()?;
         }
-        py.detach(|| store.give_rows(relation, &rows))?;
+        let width = kinds.len();
+        py.detach(|| store.give_all(relation, rows.len() / width, &room, copying(&rows)))?;
         Ok(true)
     }
 

@@ -111,6 +111,29 @@ impl Rows {
         Ok(())
     }
 
+    /// Add a tuple of any words.
+    #[inline]
+    pub fn put(&mut self, tuple: &[i64]) -> Result<(), Fault> {
+        if !tuple.iter().all(|&word| narrow(word).is_some()) {
+            self.widen()?;
+        }
+        self.push(tuple)
+    }
+
+    /// Keep only the first words, so many.
+    pub fn truncate(&mut self, count: usize) {
+        match self {
+            Rows::Narrow(words) => {
+                words.truncate(count);
+                words.shrink_to_fit();
+            }
+            Rows::Wide(words) => {
+                words.truncate(count);
+                words.shrink_to_fit();
+            }
+        }
+    }
+
     /// Words of the same width, none yet, with room for so many.
     pub fn alike(&self, count: usize) -> Result<Rows, Fault> {
         let mut rows = match self {

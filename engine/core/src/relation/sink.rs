@@ -124,10 +124,7 @@ impl Sink {
             let words = tuple.iter_mut().enumerate();
             words.for_each(|(column, word)| *word = self.word(rows, row * self.arity + column));
             if !is_gone(&tuple) {
-                if !tuple.iter().all(|&word| narrow(word).is_some()) {
-                    kept.widen()?;
-                }
-                kept.push(&tuple)?;
+                kept.put(&tuple)?;
             }
         }
         if kept.len() < self.fresh.len() {
@@ -138,6 +135,13 @@ impl Sink {
             self.covered = 0;
         }
         Ok(())
+    }
+
+    /// Delete the new tuples behind the first so many, and free the room for more; `rows` are those that scans read.
+    pub fn shorten(&mut self, rows: &Rows, count: usize) {
+        self.fresh.truncate(count * self.arity - rows.len());
+        (self.set, self.parts) = (Set::default(), Vec::new());
+        (self.count, self.covered) = (count, 0);
     }
 
     /// Move the new tuples behind the rows that scans read.
