@@ -38,7 +38,7 @@ def _drawn(rng: np.random.Generator, value: BoundaryValue, domains: Asked) -> An
         array = _matrices(rng, value, "definite" in kinds)
     elif "unit" in kinds:
         array = rng.uniform(0.05, 0.95, shape)
-    elif kinds - {"bits"}:
+    elif kinds - {"bits"} or not _has_signs(value):
         array = np.exp(0.5 * rng.standard_normal(shape))
     else:
         array = _normal(rng, value, shape)
@@ -51,6 +51,11 @@ def _integers(rng: np.random.Generator, value: BoundaryValue, kinds: set[str]) -
         return bits.view(value.dtype).reshape(value.shape)
     least = int(bool(kinds))
     return rng.integers(least, min(_COUNT, _largest(value) + 1), value.shape).astype(value.dtype)
+
+
+def _has_signs(value: BoundaryValue) -> bool:
+    """Whether a floating-point type has negative numbers: types of scales have none."""
+    return value.dtype.kind == "c" or not np.isnan(np.array(-1.0).astype(value.dtype).astype(np.float32))
 
 
 def _largest(value: BoundaryValue) -> int:

@@ -259,3 +259,17 @@ def test_what_fails_while_it_is_waited_for_is_told() -> None:
     result, devices = shardlog.run(FAILS), jax.devices("cpu")[:4]
     with pytest.raises(shardlog.ShardlogError, match="the program fails while it runs"):
         Trial(result.result, result.partition().compile(devices), devices).at_random(0)
+
+
+def test_results_of_inputs_of_few_bits_are_judged_by_their_own_type() -> None:
+    """A change in the last bit of an element of float8 changes a product by far more than rounding. Scales of
+    float8_e8m0fnu are drawn positive: that type has no signs."""
+
+    def few(shape: tuple[int, ...], kind: Any) -> Any:
+        return jax.ShapeDtypeStruct(shape, kind, sharding=ROWS.sharding)  # type: ignore[no-untyped-call]
+
+    def f(x: Any, w: Any, scale: Any) -> Any:
+        return x @ (w.astype(jnp.float32) * jnp.tile(scale.astype(jnp.float32), (2, 1)))
+
+    (one,) = judged(lowered(f, ROWS, few((16, 32), jnp.float8_e4m3fn), few((8, 32), jnp.float8_e8m0fnu)))
+    assert one.judged and one.right and not one.nans
