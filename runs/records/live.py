@@ -472,9 +472,11 @@ class Live(LiveTurns):
             return value, self._visit(instance, held)
         instance, given = self._near(instance, held.function), completion.given[held.function]
         function = instance.function
-        # Where completion gave the op another annotation, a constraint behind it has the program's.
-        ends = ((node, 0) for node, added in given.added_nodes() if added.held == held)
-        node, i = next(ends, (given.node(held.node), held.slot))
+        node, i = given.node(held.node), held.slot
+        if given.annotations.get((held.node, i), held) != held:
+            # Completion gave the op another annotation, and a constraint behind it has the program's.
+            ends = ((node, 0) for node, added in given.added_nodes() if added.held == held)
+            node, i = next(ends, (node, i))
         return value, self._cell(instance, function.arguments[i] if node < 0 else function.results[node][i])
 
     # ---- The agenda -------------------------------------------------------------------------------------

@@ -86,6 +86,21 @@ def test_the_first_call_decides_and_another_one_is_resharded_there() -> None:
         np.testing.assert_array_equal(np.asarray(value), np.floor(np.exp(given)))
 
 
+def test_why_leads_to_the_call_whose_annotation_decided() -> None:
+    text = f"""{GRID}func.func @main(%b: {T}, %c: {T}) -> ({T}, {T}) {{
+  %s = {S} = [[0]] : !shard.sharding
+  %t = {S} = [[], [1]] : !shard.sharding
+  %b1 = shard.shard %b to %s annotate_for_users : {T}
+  %c1 = shard.shard %c to %t annotate_for_users : {T}
+  %0 = func.call @f(%b1) : ({T}) -> {T}
+  %1 = func.call @f(%c1) : ({T}) -> {T}
+  return %0, %1 : {T}, {T}
+}}{CALLED}"""
+    for traversal, decides in (("backward", "annotated %c1 <"), ("forward", "annotated %b1 <")):
+        run = shardlog.run(text, propagation="completion", traversal=traversal)
+        assert all(decides in str(run.why(value)) for value in ("%0", "%1")), traversal
+
+
 def test_an_op_with_a_reduction_and_scalars_in_a_function() -> None:
     text = f"""{GRID}func.func @main(%b: {T}, %w: {W}) -> tensor<12x6xf32> {{
   %c = arith.constant 2.0 : f32
