@@ -166,7 +166,7 @@ def _remove_folder(folder: Path) -> None:
 def _status(name: str | Path) -> os.stat_result | None:
     try:
         return Path(name).stat()
-    except FileNotFoundError:
+    except OSError:  # it is not there, or cannot be: writing says why
         return None
 
 

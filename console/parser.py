@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
     Commands = argparse._SubParsersAction[Any]  # where commands are added
 
+_NUMBER = re.compile(r"invalid int value: ('.*')")
 _CHOICES = re.compile(r"(.*: invalid choice: '(.*)') \(choose from (.*)\)")
+
+
+_READ = ("module", "other", "plan", "changed", "sweep", "rules", "program")  # positional names of files
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -55,6 +59,7 @@ class Parser(argparse.ArgumentParser):
             message, hint = match[1], closest(match[2], names)
             if "COMMAND" in message:
                 hint = self.meant.get(match[2].lower(), hint)
+        message = _NUMBER.sub(r"\1 is no whole number", message)
         hint = hint or f"see {self.prog} --help"
         show(ShardlogError(message, where=self.prog, hint=hint), sys.stderr)
         self.exit(2)
@@ -88,9 +93,12 @@ class _Schema(argparse.Action):
 
 
 def check_texts(options: argparse.Namespace, files: Collection[str]) -> None:
-    """Raises ShardlogError where an argument is not UTF-8. Names of ``files`` are bytes; what else stands on
-    a command line is text."""
+    """Raises ShardlogError where an argument is not UTF-8, or the name of a file to read is empty. Names of
+    ``files`` are bytes; what else stands on a command line is text."""
     for name, given in vars(options).items():
         for text in given if isinstance(given, list) else [given]:
+            if text == "" and name in _READ:
+                hint = "is it a variable of the shell that is not set?"
+                raise ShardlogError("the file name is empty", where=name, hint=hint)
             if isinstance(text, str) and name not in files:
                 check_text(text, f"{name} {text}")

@@ -189,7 +189,8 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
         path = Path(base)
     if not (name and path.exists()):
         file = path.suffix == ".toml" or len(path.parts) > 1
-        near = get_close_matches(base, shipped, 1)
+        inside = [shape] if shape.partition(":")[0] in shipped else []  # of a target, such as tpu:v5e:2x4
+        near = inside or get_close_matches(base, shipped, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         hint = "" if file else f"{hint}There are {', '.join(shipped)}; or give a TOML file: {_OWN}"
         message = f"there is no file {name}" if file else f"there is no topology {name}"

@@ -42,7 +42,8 @@ class Formatted:
 
 
 def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files, and the rule files in the folders, each once. Raises ShardlogError for missing files."""
+    """The files, and the rule files in the folders, each once. Raises ShardlogError for missing files,
+    and for folders without any."""
     seen: set[Path] = set()
     for path in paths:
         files = [path]
@@ -53,6 +54,9 @@ def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
                 for file in path.rglob(f"*{suffix}")
                 if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
             )
+            if not files:
+                hint = f"rule files end with {' or '.join(_SUFFIXES)}"
+                raise ShardlogError("there are no rule files in this folder", where=str(path), hint=hint)
         elif not path.exists():
             raise ShardlogError("there is no such file", where=str(path))
         yield from (file for file in files if file not in seen)

@@ -422,6 +422,20 @@ ARGUMENTS = {
         "shardlog why: error: argument --depth: '-3' is not a number of levels: expected zero or more\n"
         "  hint: see shardlog why --help",
     ),
+    "no whole number": (
+        "why m.mlir %0 --dim one",
+        "shardlog why: error: argument --dim: 'one' is no whole number\n  hint: see shardlog why --help",
+    ),
+    "a target in the place of a machine": (
+        "cost m.mlir --topology tpu:v5e:2x4",
+        "--topology: error: there is no topology tpu:v5e:2x4\n"
+        "  hint: did you mean v5e:2x4? There are a100, b200, cpu, h100, h200, v4, v5e, v5p, v6e; "
+        "or give a TOML file: docs/cost.md says how to measure a GPU",
+    ),
+    "a file inside of a file": (
+        "run m.mlir -o m.mlir/out",
+        "m.mlir/out: error: cannot write: Not a directory",
+    ),
     "two documents on standard output": (
         "check m.mlir --fail-on collectives=0 --json --format junit",
         "--format junit: error: --json is printed there, too\n"
@@ -531,6 +545,21 @@ def test_query(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_arguments(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, message = ARGUMENTS[name]
     check_refused(arguments.split(), message, capsys)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run"], ["report", "-o", "out.html"], ["fmt", "--check"], ["rules", "check"]]
+)
+def test_file_name_that_is_empty(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """As a variable of the shell that is not set leaves it."""
+    dest = "module" if arguments[0] in ("run", "report") else "rules"
+    message = f"{dest}: error: the file name is empty\n  hint: is it a variable of the shell that is not set?"
+    check_refused([*arguments, ""], message, capsys)
+
+
+def test_folder_without_rule_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    message = "there are no rule files in this folder\n  hint: rule files end with .dl or .rules"
+    check_refused(["fmt", "--check", str(tmp_path)], f"{tmp_path}: error: {message}", capsys)
 
 
 def test_without_jax(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
