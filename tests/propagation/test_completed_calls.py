@@ -96,7 +96,7 @@ def test_why_leads_to_the_call_whose_annotation_decided() -> None:
   %1 = func.call @f(%c1) : ({T}) -> {T}
   return %0, %1 : {T}, {T}
 }}{CALLED}"""
-    for traversal, decides in (("backward", "annotated %c1 <"), ("forward", "annotated %b1 <")):
+    for traversal, decides in (("backward-forward", "annotated %c1 <"), ("forward", "annotated %b1 <")):
         run = shardlog.run(text, propagation="completion", traversal=traversal)
         assert all(decides in str(run.why(value)) for value in ("%0", "%1")), traversal
 
