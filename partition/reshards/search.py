@@ -56,7 +56,7 @@ class RouteSearch:
         self._permuting: dict[int, list[Edge]] = {}
         self._towards: dict[tuple[int, int], list[Edge]] = {}
         self._permutes: dict[tuple[tuple[int, ...], Dims, Pieces, str, int], list[Edge]] = {}
-        permuting = {rate("collective_permute", (p,)) for p in axes.numbers}
+        permuting = {rate("collective_permute", along) for along in ((), *self._groups())}
         self._links_differ = len(permuting) > 1
         self._to_come: dict[tuple[int, bool], dict[int, float]] = {}  # by goal, and whether direct
         self._lacking: dict[Dims, dict[Dims, int]] = {}  # by goal
@@ -263,15 +263,20 @@ class RouteSearch:
 
     def _least_rate(self) -> float:
         """A lower bound of the price of an element that a device receives."""
-        moves, groups = self._moves, list[Pieces]()
-        for every in moves.meshes:
-            pieces = [p for p in every if moves.axes.sizes[p] > 1]
-            most = len(pieces) if len(pieces) <= _ALL_WAYS else 1
-            groups += chain.from_iterable(combinations(pieces, length) for length in range(1, most + 1))
+        groups = self._groups()
         rates = [self._rate(kind, on) for kind in _GIVING for on in groups]
         # In an all-reduce a device sends more than it gets: all but its part, twice.
-        rates += [self._rate("all_reduce", on) * 2 * (1 - 1 / moves.axes.product(on)) for on in groups]
+        rates += [self._rate("all_reduce", on) * 2 * (1 - 1 / self._moves.axes.product(on)) for on in groups]
         return min(rates, default=1.0)
+
+    def _groups(self) -> list[Pieces]:
+        """The pieces along which devices may send: with many pieces only each alone."""
+        groups = list[Pieces]()
+        for every in self._moves.meshes:
+            pieces = [p for p in every if self._moves.axes.sizes[p] > 1]
+            most = len(pieces) if len(pieces) <= _ALL_WAYS else 1
+            groups += chain.from_iterable(combinations(pieces, length) for length in range(1, most + 1))
+        return groups
 
     def _at_least(self, number: int, goal: int, *, likely: bool = False) -> float:
         """A lower bound of the price from a layout to a goal. It falls by no more than a step costs, so the

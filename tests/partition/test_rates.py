@@ -107,3 +107,17 @@ def test_a_permutation_between_nodes_costs_as_on_their_network() -> None:
     plan = planner.route((8, 8, 8), held[0], held[1])
     assert [step.kind for step in plan.steps] == ["slice", "collective_permute", "all_gather"]
     assert planner.total(plan, 1) == 8 * 8 * 2 * (beyond + inner)  # a half goes beyond
+
+
+def test_all_permutations_cost_as_on_the_network_where_each_axis_spans_nodes() -> None:
+    def collective(kind: str, group: int, along: tuple[str, ...], groups: Sequence[Sequence[int]]) -> Price:
+        apart = any(len({device // 2 for device in each}) > 1 for each in groups)
+        return Price(1.0 if not apart else 9.0 if kind == "collective-permute" or along == ("b",) else 10.0)
+
+    axes = axes_of((4, 4))  # nodes of two devices
+    planner = Planner(axes, Prices(collective=collective))
+    one, other = (Layout((numbered(pieces), ())) for pieces in ((0,), (1,)))
+    for start, goal in ((one, other), (other, one)):
+        plan = planner.likely((16, 16), start, goal)
+        assert all(step.along for step in plan.steps if step.kind == "collective_permute")
+        assert planner.total(plan, 1) == 9 * 16 * 16 / 4
