@@ -128,7 +128,7 @@ class Checks:
             and (axis is None or axis in {name.partition(":")[0] for name in each.axes})
         ]
         if unwanted:
-            raise AssertionError(self._told(unwanted))
+            raise AssertionError(self._explained(unwanted))
 
     def assert_collectives(self, expected: Mapping[str, int]) -> None:
         """Asserts how many collectives of each kind the program has; kinds that are left out must be none."""
@@ -140,7 +140,7 @@ class Checks:
         wrong = {kind for kind, count in counts.items() if count != expected.get(kind, 0)}
         parts = (f"{counts[kind]} {kind}, not {expected.get(kind, 0)}" for kind in counts if kind in wrong)
         if wrong:
-            listed = self._told([each for each in collectives if each.kind in wrong])
+            listed = self._explained([each for each in collectives if each.kind in wrong])
             raise AssertionError(f"{', '.join(parts)}\n{listed}")
 
     def assert_snapshot(self, name: str = "") -> None:
@@ -175,7 +175,7 @@ class Checks:
                 f"there is no axis {axis!r}", where="assert", hint=closest(axis, sorted(axes))
             )
 
-    def _told(self, collectives: list[Collective]) -> str:
+    def _explained(self, collectives: list[Collective]) -> str:
         program = self.session.programs.asked(self._choice)
         return "\n\n".join([self._choice.line, *(str(program.why(each.number)) for each in collectives)])
 

@@ -98,7 +98,7 @@ def picture(points: Sequence[PlotPoint], title: str, *, each_series: bool = Fals
             x, y, size = across.of(point.seconds), up.of(point.peak), 7 if point.chosen else 4
             lines.append(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{colour}" fill-opacity=".75">'
-                f"<title>{joined(_said(point))}</title></circle>"
+                f"<title>{joined(_labelled(point))}</title></circle>"
             )
         labelled += best if each_series else own
         if len(series) > 1:
@@ -108,7 +108,7 @@ def picture(points: Sequence[PlotPoint], title: str, *, each_series: bool = Fals
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _said(point: PlotPoint) -> str:
+def _labelled(point: PlotPoint) -> str:
     return f"{point.label}: {time_text(point.seconds, 4)}, {bytes_text(point.peak)}"
 
 

@@ -61,15 +61,15 @@ def checked_choice(options: argparse.Namespace) -> ProgramChoice:
 def program_of(options: argparse.Namespace, session: Session) -> Partitioned:
     """The program that is meant, which devices can run; warns where its machine has not as much memory as it
     needs."""
-    return _made(session.programs.of, options)
+    return _partitioned(session.programs.of, options)
 
 
 def asked_of(options: argparse.Namespace, session: Session) -> Partitioned:
     """Like ``program_of``, to ask for its collectives and its cost: devices may not be able to run it."""
-    return _made(session.programs.asked, options)
+    return _partitioned(session.programs.asked, options)
 
 
-def _made(make: Callable[[ProgramChoice], Partitioned], options: argparse.Namespace) -> Partitioned:
+def _partitioned(make: Callable[[ProgramChoice], Partitioned], options: argparse.Namespace) -> Partitioned:
     with Progress() as progress:
         progress("partitioning", 0.8)
         program = make(choice_of(options))

@@ -142,8 +142,8 @@ def _why(options: argparse.Namespace) -> None:
         _why_collective(options)
         return
     if options.json and (options.dot or options.mermaid):
-        said, hint = f"--{'dot' if options.dot else 'mermaid'}", "leave out one of the two"
-        raise ShardlogError("--json prints another document", where=said, hint=hint)
+        form, hint = f"--{'dot' if options.dot else 'mermaid'}", "leave out one of the two"
+        raise ShardlogError("--json prints another document", where=form, hint=hint)
     moved = options.keep_shardings is False
     if not moved:
         options.keep_shardings = None  # values are explained this way anyway

@@ -100,8 +100,8 @@ class Account:
         numbers = [_number(graph.ops[ops[n]]) for n in firsts.tolist()]  # kinds of collectives have one each
         number_of = [numbers[n] for n in kind.tolist()]
         kept = [n for n, number in enumerate(number_of) if number is None]
-        which, known = pricing.of_all([ops[n] for n in kept])
-        prices = dict(zip(kept, map(known.__getitem__, which.tolist()), strict=True))
+        which, prices_of_kinds = pricing.of_all([ops[n] for n in kept])
+        prices = dict(zip(kept, map(prices_of_kinds.__getitem__, which.tolist()), strict=True))
         for n, number in enumerate(number_of):
             if number is not None:
                 prices[n] = self._add_sent(number, ops[n], times[n])
@@ -116,10 +116,10 @@ class Account:
         self._kept, self._which = numbered(
             (graph.plain[ops[n]], located[n][1], prices[n].limited, prices[n].sure) for n in kept
         )
-        takes = [(1, price.seconds, price.flops, price.bytes, price.launches) for price in known]
+        takes = [(1, price.seconds, price.flops, price.bytes, price.launches) for price in prices_of_kinds]
         waits = (
             [pricing.waits(ops[n], prices[n]) for n in kept]
-            if any(price.launches for price in known)
+            if any(price.launches for price in prices_of_kinds)
             else 0.0
         )
         columns = [*np.asarray(takes, np.float64).reshape(-1, 5)[which].T, np.asarray(waits)]
@@ -241,16 +241,16 @@ class Account:
         """The origin of an op, and the number of its line and name stack in the user's source; these are
         empty if they are unknown."""
         key = op.location.attr
-        found = self._locations.get(key)
-        if found is None:
-            known = self._known.get(key)
-            come_from = known.origin if known else origin(self._source.location(op))
+        at = self._locations.get(key)
+        if at is None:
+            source = self._known.get(key)
+            come_from = source.origin if source else origin(self._source.location(op))
             place = come_from.place
             if place not in self._places:
                 self._places[place] = len(self._said)
                 self._said.append(place)
-            found = self._locations[key] = come_from, self._places[place]
-        return found
+            at = self._locations[key] = come_from, self._places[place]
+        return at
 
 
 def _work(op: str, origin: Origin, place: tuple[str, str], price: OpPrice) -> Work:

@@ -45,7 +45,7 @@ def solver_of(machine: Machine, traits: OpTraits) -> Solver:
 _TOLD = ("slot", "dim", "element", "attribute_number", "attribute_item")  # of the facts about an op
 
 
-def told(signature: Facts) -> Facts:
+def op_facts(signature: Facts) -> Facts:
     """The facts about an op for ``rules/cost/cost.dl``."""
     return {name: signature.get(name, ()) for name in _TOLD}
 
@@ -97,7 +97,7 @@ def _prices(machine: Machine, traits: OpTraits) -> Prices:
     def multiplications(element: str, signature: Facts) -> float:
         key = *signature.get("op", ()), *signature.get("slot", ())
         if key not in slower:
-            facts = {"kind": signature.get("op", ()), **told(signature)}
+            facts = {"kind": signature.get("op", ()), **op_facts(signature)}
             slower[key] = next((times for (times,) in solver.solve(facts, ["slower"])["slower"]), 1.0)
         return machine.peak(element) * _reached(machine, element) / 2 / unit / slower[key]
 

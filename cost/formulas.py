@@ -178,7 +178,7 @@ class _Formulas:
         wanted = [list(dimension.axes) for dimension in goal.dimensions]
         loose = [axis for axis in start.unreduced if axis not in goal.unreduced]
 
-        def made(kind: str, axes: Sequence[SubAxis], times: int, *, gathers: bool = False) -> Received:
+        def received(kind: str, axes: Sequence[SubAxis], times: int, *, gathers: bool = False) -> Received:
             parts = self.product(start.mesh, [axis for dimension in held for axis in dimension])
             group = self.product(start.mesh, axes)
             below = parts if gathers else (parts[0] * group[0], parts[1] + group[1])
@@ -187,17 +187,17 @@ class _Formulas:
 
         whole = [axis for axis in loose if axis not in split]
         if whole:
-            yield made("all-reduce", whole, 2)
+            yield received("all-reduce", whole, 2)
         for d, (before, after) in enumerate(zip(held, wanted, strict=True)):
             pairs = zip(before, after, strict=False)
             kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
             if moved := before[kept:]:
-                yield made("all-gather", moved, 1, gathers=True)
+                yield received("all-gather", moved, 1, gathers=True)
                 held[d] = before[:kept]
         for d, after in enumerate(wanted):
             new = after[len(held[d]) :]
             if scattered := [axis for axis in new if axis in loose]:
-                yield made("reduce-scatter", scattered, 1)
+                yield received("reduce-scatter", scattered, 1)
             held[d] = after
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..partition.facts.knowledge import Knowledge
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
-from .exchange import told
+from .exchange import op_facts
 from .kernels import Amounts, Kernel, Kernels
 from .known import Known
 from .machine import Machine
@@ -128,5 +128,5 @@ class Gpu:
             "slot_elements": tuple(
                 (slot, float(prod(shape or ()))) for slot, shape in enumerate(knowledge.shapes)
             ),
-            **told(knowledge.signature),
+            **op_facts(knowledge.signature),
         }

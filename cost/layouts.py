@@ -9,7 +9,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..program.signature import Told, describe
+from ..program.signature import DescribedParts, describe
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
 from .storing import Storing
@@ -49,7 +49,7 @@ class MemoryLayouts:
         self.storing, self.graph, self._lowering = storing, storing.graph, storing.traits.lowering
         self._rules = forms(storing.traits, storing.allocation.platform)
         self._platform = storing.allocation.platform
-        self._told = Told()
+        self._told = DescribedParts()
         self._known: dict[int, Ordering] = {}
         self._inside: dict[int, int] = {}
 

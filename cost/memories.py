@@ -28,25 +28,25 @@ def on_host(
     and branches, until another annotation says otherwise.
     """
     says, moves = _rules(traits, platform)
-    said = dict[Any, str]()
+    memory_of = dict[Any, str]()
     for argument, entry in zip(block.arguments, entries, strict=True):
-        for memory in _said(entry, says):
-            said[argument] = memory
+        for memory in _named_memories(entry, says):
+            memory_of[argument] = memory
 
     def named(each: Any) -> list[str]:
         """The memories that an op says its results are in."""
         held = each.attributes
-        memories = [*_said(held[_FRONTEND], says)] if _FRONTEND in held else []
+        memories = [*_named_memories(held[_FRONTEND], says)] if _FRONTEND in held else []
         return memories + [moves[target] for target in (called(each).removeprefix("@"),) if target in moves]
 
-    if not (said or any(map(named, examples))):
+    if not (memory_of or any(map(named, examples))):
         return frozenset()
     ops = operations_in(op)
     for each in ops:
         memories = named(each)
         for value in each.results if memories else ():
-            said[value] = memories[0]
-    left = [value for value, memory in said.items() if memory == "host"]
+            memory_of[value] = memories[0]
+    left = [value for value, memory in memory_of.items() if memory == "host"]
     if not left:
         return frozenset()
     goes_to = defaultdict[Any, list[Any]](list)
@@ -56,13 +56,13 @@ def on_host(
     host = set(left)
     while left:
         for target in goes_to[left.pop()]:
-            if target not in said and target not in host:
+            if target not in memory_of and target not in host:
                 host.add(target)
                 left.append(target)
     return frozenset(host)
 
 
-def _said(entry: Any, says: dict[tuple[str, str], str]) -> Iterator[str]:
+def _named_memories(entry: Any, says: dict[tuple[str, str], str]) -> Iterator[str]:
     """The memories that attributes name."""
     for attribute, value in says:
         if attribute in entry:

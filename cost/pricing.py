@@ -14,7 +14,7 @@ from ..partition.facts.knowledge import Knowledge, RuleReader
 from ..program.columns import first_alike, numbered, told_apart
 from ..runs.collectives import Collective
 from .alike import Integers, flat
-from .exchange import sending, solver_of, told
+from .exchange import op_facts, sending, solver_of
 from .gpu import Facts, Gpu
 from .graph import OpGraph
 from .known import Known
@@ -162,7 +162,7 @@ class Pricing:
             "peak": [(self.machine.peak(knowledge.element),)],
             "multiplied": [] if multiplied is None else [(multiplied / count,)],
         }
-        return {**facts, **told(knowledge.signature)}
+        return {**facts, **op_facts(knowledge.signature)}
 
     def of_collective(self, collective: Collective, op: int, together: int = 1) -> OpPrice:
         """The price of a collective, with elements as wide as the machine sends them; its share, if this many

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..partition.finishing.combining import combination
-from ..program.signature import Told, describe
+from ..program.signature import DescribedParts, describe
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
 from .alike import Uses
@@ -63,7 +63,7 @@ class Storing:
         self.on_host, self.of_host = on_host, of_host
         self.graph = graph or OpGraph()
         self._rules = stores(traits)
-        self._told = Told()
+        self._told = DescribedParts()
         self._known: dict[int, Stored] = {}
         self._looked = 0  # ops of the graph whose values were found together
         self._alike: dict[Any, Stored] = {}  # values of which the same is known
@@ -78,9 +78,9 @@ class Storing:
     def at(self, value: int) -> Stored:
         """How the value with a number is stored, which an op makes."""
         stored = self._known
-        known = stored.get(value)
-        if known is not None:
-            return known
+        storage = stored.get(value)
+        if storage is not None:
+            return storage
         if self._looked < len(self.graph.ops) and not (self.allocation.platform or self.on_host):
             self._find_alike()
             return self.at(value)
@@ -124,8 +124,8 @@ class Storing:
                 stored[value] = self._of(value)
             before, names = names, [*graph.names]
             renamed = [n for n, how in enumerate(each) if how.runs_as]
-            found = uses.plain[np.isin(which, renamed)].tolist() if renamed else []
-            for value in found + [value for value in others if stored[value].runs_as]:
+            changed = uses.plain[np.isin(which, renamed)].tolist() if renamed else []
+            for value in changed + [value for value in others if stored[value].runs_as]:
                 if graph.number_of(value) == 0:
                     names[graph.definers[value]] = stored[value].runs_as
 
@@ -232,8 +232,8 @@ class Storing:
         }
         op = graph.ops[maker]
         if self._rules.say("described", op.name):
-            told = describe(op, False, {}, self._told)
-            facts |= {name: tuple(told.get(name, ())) for name in _TOLD}
+            described = describe(op, False, {}, self._told)
+            facts |= {name: tuple(described.get(name, ())) for name in _TOLD}
             taken = (graph.types[operand].elements for operand in graph.operands[maker])
             facts["elements_taken"] = ((max(taken),),)
         return self._rules.stored(tuple(facts.items()))
@@ -379,11 +379,11 @@ def stores(traits: OpTraits) -> Stores:
     return Stores(traits)
 
 
-def _stored(said: Mapping[str, Any]) -> Stored:
+def _stored(answers: Mapping[str, Any]) -> Stored:
     names = ("in_place", "apart", "loop", "reads_where_read", "of_its_shape", "computed_again", "sums")
-    in_place, apart, loop, where, shape, again, sums = (bool(said[name]) for name in names)
-    ((runs_as,),), ((beside_sums,),) = said["runs_as"] or [("",)], said["beside_sums"] or [(0,)]
-    same = 0 if said["renamed"] else None
+    in_place, apart, loop, where, shape, again, sums = (bool(answers[name]) for name in names)
+    ((runs_as,),), ((beside_sums,),) = answers["runs_as"] or [("",)], answers["beside_sums"] or [(0,)]
+    same = 0 if answers["renamed"] else None
     return Stored(
-        bool(said["stored"]), same, in_place, apart, loop, where, runs_as, shape, again, sums, beside_sums
+        bool(answers["stored"]), same, in_place, apart, loop, where, runs_as, shape, again, sums, beside_sums
     )

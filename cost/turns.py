@@ -25,7 +25,7 @@ class _HloOp(NamedTuple):
     def operands(self) -> list[str]:
         return _NAME.findall(self.given)
 
-    def said(self, name: str) -> str:
+    def attribute(self, name: str) -> str:
         """An attribute of one word."""
         match = re.search(rf"\b{name}=%?([\w.\-]+)", self.attributes)
         return match[1] if match else ""
@@ -57,7 +57,7 @@ def turns(loop: str, inside: HloComputation, read: Callable[[str], HloComputatio
     """The trip count of a loop, given by its line, the computation around it, and a reader of other
     computations. None if its condition does not compare a counter with a constant."""
     (here,) = HloComputation([loop]).ops.values()
-    condition, body = (read(here.said(name)) for name in ("condition", "body"))
+    condition, body = (read(here.attribute(name)) for name in ("condition", "body"))
     first = inside.ops.get(here.operands[0], _NONE)
     if (condition.root.kind, first.kind, body.root.kind) != ("compare", "tuple", "tuple"):
         return None
@@ -77,7 +77,7 @@ def turns(loop: str, inside: HloComputation, read: Callable[[str], HloComputatio
             return None
         sides.append((start.plus, step))
     left, right = sides
-    return trip_count(left, right, condition.root.said("direction"))
+    return trip_count(left, right, condition.root.attribute("direction"))
 
 
 def _sum(computation: HloComputation, name: str) -> _Sum | None:
@@ -90,7 +90,7 @@ def _sum(computation: HloComputation, name: str) -> _Sum | None:
     if op.kind in _SAME:
         return _sum(computation, op.operands[0])
     if op.kind == "get-tuple-element":
-        whole, element = computation.ops.get(op.operands[0]), int(op.said("index"))
+        whole, element = computation.ops.get(op.operands[0]), int(op.attribute("index"))
         if whole is not None and whole.kind == "tuple":
             return _sum(computation, whole.operands[element])
         return _Sum(element, 0) if whole is not None and whole.kind == "parameter" else None

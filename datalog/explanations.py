@@ -216,7 +216,7 @@ class WhyNot:
         for attempt in self.attempts:
             source = attempt.source
             lines.append(f"  {source.file}:{source.line}  {_one_line(source.text)}")
-            lines += [f"      {text}" for text in self._found(attempt)]
+            lines += [f"      {text}" for text in self._held_literals(attempt)]
             lines.append(f"    ! {self._missing(attempt)}")
             if not attempt.complete:
                 lines.append(f"      ({TRIES:,} combinations of tuples were tried: others may get further)")
@@ -232,7 +232,7 @@ class WhyNot:
             "attempts": [
                 {
                     "rule": _rule_json(attempt.source),
-                    "found": list(self._found(attempt)),
+                    "found": list(self._held_literals(attempt)),
                     "missing": self._missing(attempt),
                     "complete": attempt.complete,
                 }
@@ -240,7 +240,7 @@ class WhyNot:
             ],
         }
 
-    def _found(self, attempt: Attempt) -> Iterator[str]:
+    def _held_literals(self, attempt: Attempt) -> Iterator[str]:
         return (self._literal(literal, attempt) for literal in attempt.found)
 
     def _missing(self, attempt: Attempt) -> str:

@@ -360,8 +360,8 @@ class Program:
         relation, row = self._computed_fact(fact)
         proof = self._search.proof(relation.name, row, depth)
         if proof is None:
-            told = Texts(self._program.plan).fact(relation.name, row)
-            raise EngineError(f"{told} does not hold: explain_not (--explain-not) says why")
+            text = Texts(self._program.plan).fact(relation.name, row)
+            raise EngineError(f"{text} does not hold: explain_not (--explain-not) says why")
         height = self._search.height(relation.name, row)
         return Explanation(proof, height, self._search.rules, Texts(self._program.plan))
 
@@ -375,8 +375,8 @@ class Program:
 
         relation, row = self._computed_fact(fact)
         if self._search.extents.holds(relation.name, row):
-            told = Texts(self._program.plan).fact(relation.name, row)
-            raise EngineError(f"{told} holds: explain (--explain) says why")
+            text = Texts(self._program.plan).fact(relation.name, row)
+            raise EngineError(f"{text} holds: explain (--explain) says why")
         attempts = tuple(self._search.attempts(relation.name, row))
         return WhyNot(relation.name, row, attempts, self._search.rules, Texts(self._program.plan))
 

@@ -23,14 +23,21 @@ if TYPE_CHECKING:
 
 
 def chosen(
-    result: Result, devices: Sequence[Device] | None, known: tuple[Device, ...], program: DeviceProgram | None
+    result: Result,
+    devices: Sequence[Device] | None,
+    lowered_for: tuple[Device, ...],
+    program: DeviceProgram | None,
 ) -> ChosenModule:
     """The module that JAX compiles, as ``compiled`` says, in place of the module that it lowered for the
-    devices ``known``."""
+    devices ``lowered_for``."""
     from .dispatch import ChosenModule
 
     whole = not main_mesh(result.program.shardings.meshes.meshes).axes
-    devices = known if whole and devices is None and known else devices_for(result, devices, known)
+    devices = (
+        lowered_for
+        if whole and devices is None and lowered_for
+        else devices_for(result, devices, lowered_for)
+    )
     arguments, _ = device_shardings(result, devices, program)
     module = with_main(module_for(result, devices, program))
     return ChosenModule(module, tuple(devices), tuple(arguments))

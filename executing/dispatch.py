@@ -105,10 +105,10 @@ class Jitted:
     JAX's own class has the same methods; attributes of an object itself are copied to its wrapper.
     """
 
-    def __init__(self, function: Any, plain: Any, made: Any, rules: ModuleChoice, chosen: Kept) -> None:
+    def __init__(self, function: Any, plain: Any, jitted: Any, rules: ModuleChoice, chosen: Kept) -> None:
         itself: Any = self  # called by its class
         update_wrapper(itself, function)
-        self._plain, self._made, self._rules, self._chosen = plain, made, rules, chosen
+        self._plain, self._made, self._rules, self._chosen = plain, jitted, rules, chosen
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         """See ``jax.stages.Wrapped.trace``."""

@@ -17,7 +17,7 @@ from jaxlib.mlir import ir
 from ..exporters.tokens import is_token
 from ..program.mlir.modules import main_function, symbols
 from ..program.mlir.types import FunctionOp
-from ..program.signature import Facts, Told, describe, looks_at
+from ..program.signature import DescribedParts, Facts, describe, looks_at
 
 if TYPE_CHECKING:
     from ..runs.result import Result
@@ -51,7 +51,7 @@ class _DomainWalk:
     def __init__(self, result: Result, functions: dict[str, FunctionOp]) -> None:
         self._book, self._functions = result.book, functions
         self._looks_at = looks_at({*self._book.looks_at, *self._book.domains_look_at})
-        self._told, self._traits = Told(), result.book.traits
+        self._told, self._traits = DescribedParts(), result.book.traits
         self._said: dict[Any, dict[str, list[tuple[Any, ...]]]] = {}
         self._called: dict[Any, list[Asked]] = {}
 

@@ -296,10 +296,10 @@ def _declared(module: ir.Module) -> str:
 def _apply(module: ir.Module, targets: Targets, text: str) -> Callable[[], None]:
     """Annotates a value as a text says; returns a function that undoes it."""
     where = f"--annotate '{text}'"
-    target, said = targets.annotated(text)
+    target, sharding_text = targets.annotated(text)
     type_: Any = target.type if isinstance(target, ir.Value) else targets.results[target]
     rank = type_.rank if isinstance(type_, ir.RankedTensorType) else None
-    sharding = parse_sharding(module, said, where, rank)
+    sharding = parse_sharding(module, sharding_text, where, rank)
     return _annotate(targets, target, sharding, where)
 
 

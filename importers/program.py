@@ -19,7 +19,7 @@ from ..program.function import Function, Signatures, location
 from ..program.meshes import Meshes, symbol
 from ..program.mlir.modules import main_function, public, symbols
 from ..program.shardings import Sharding, Shardings, read_mesh
-from ..program.signature import Told, describe, looks_at
+from ..program.signature import DescribedParts, describe, looks_at
 from ..rulebook.book import RuleBook
 from .bodies import FunctionReader
 from .graph.graph import Graph, build_graph
@@ -92,11 +92,11 @@ class ModuleReader:
         self.together = rules.groups if separate_groups else None
         around = looks_at(rules.looks_at)
         signatures = Signatures(around, self.dynamic)
-        told = Told()
+        described_parts = DescribedParts()
         self.classes = Classes(
             signatures,
             rules.knowledge,
-            lambda op, multiple: describe(op, multiple, around, told),
+            lambda op, multiple: describe(op, multiple, around, described_parts),
             {mode: [()] for mode in modes},
         )
         self.shardings = self.read_meshes()

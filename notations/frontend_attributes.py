@@ -115,8 +115,9 @@ def read_frontend_attributes(module: ir.Module) -> bool:
 def _mentions(function: Operation) -> bool:
     """Whether a function has a sharding that XLA wrote."""
     entries = [entry for label in ("arg_attrs", "res_attrs") for entry in function.attributes.get(label, ())]
-    return any(_SHARDING in _said(entry) or _has_named(entry) for entry in entries) or any(
-        _has_named(op.attributes) or any(a.name.startswith("xla.sdy.") for a in _said(op.attributes))
+    return any(_SHARDING in _frontend_attributes(entry) or _has_named(entry) for entry in entries) or any(
+        _has_named(op.attributes)
+        or any(a.name.startswith("xla.sdy.") for a in _frontend_attributes(op.attributes))
         for op in operations_in(function)
     )
 
@@ -135,7 +136,7 @@ def _named(attributes: Attributes, where: str) -> list[NamedSharding]:
     return [sharding for sharding in several if isinstance(sharding, NamedSharding)]
 
 
-def _said(attributes: Attributes) -> Any:
+def _frontend_attributes(attributes: Attributes) -> Any:
     """The frontend attributes; empty where there are none."""
     if _ATTRIBUTES not in attributes or not isinstance(attributes[_ATTRIBUTES], ir.DictAttr):
         return {}
@@ -145,7 +146,7 @@ def _said(attributes: Attributes) -> Any:
 def _read(op: Operation, name: str, where: str, kind: type[_A]) -> _A | None:
     """The attribute that a string of the frontend attributes says; None where there is none. Raises
     ShardlogError where it is not of the class ``kind``."""
-    attributes = _said(op.attributes)
+    attributes = _frontend_attributes(op.attributes)
     return _parsed(attributes[name], name, where, kind) if name in attributes else None
 
 
@@ -170,7 +171,7 @@ def _without(attributes: Iterable[ir.NamedAttribute], *names: str) -> ir.DictAtt
 
 def _drop(op: Operation, *names: str) -> None:
     """Takes frontend attributes off an op."""
-    if len(attributes := _said(op.attributes)):
+    if len(attributes := _frontend_attributes(op.attributes)):
         rest = _without(attributes, *names)
         del op.attributes[_ATTRIBUTES]
         if rest:
@@ -211,7 +212,7 @@ def _read_entry(
     kept = entries_of(entry, _TILES)
     for sharding in _named(entry, where):
         kept["sdy.sharding"] = _attribute(sharding, type_, function, where)
-    if _SHARDING in (attributes := _said(kept)):
+    if _SHARDING in (attributes := _frontend_attributes(kept)):
         if label == "arg_attrs":
             kept["sdy.sharding"] = _parsed(attributes[_SHARDING], _SHARDING, where, sdy.TensorShardingAttr)
         rest = _without(kept.pop(_ATTRIBUTES), _SHARDING)
@@ -257,7 +258,7 @@ def _read_op(op: Operation, function: Operation) -> None:
             raise ShardlogError(f"@{target} takes one value", where=location(op), hint="expected one operand")
         _OPS[target](op, function)
         return
-    if not len(_said(op.attributes)):
+    if not len(_frontend_attributes(op.attributes)):
         return
     rule = _read(op, "xla.sdy.sharding_rule", location(op), sdy.OpShardingRuleAttr)
     sharding = _read(op, _SHARDING, location(op), sdy.TensorShardingPerValueAttr)

@@ -132,8 +132,8 @@ class SavedPlan:
         except ShardlogError:
             raise
         except Exception as error:
-            said = explain(error, "")[0] if isinstance(error, ir.MLIRError) else error
-            message = f"a damaged plan ({type(error).__name__}: {said})"
+            reason = explain(error, "")[0] if isinstance(error, ir.MLIRError) else error
+            message = f"a damaged plan ({type(error).__name__}: {reason})"
             raise ShardlogError(message, where=self.file.where, hint=REMAKE) from None
 
 

@@ -140,12 +140,12 @@ class Walk(ABC):
         self.tensors[value], self.makes[value] = self.recipes.tensor(shape, home, made=True), make
 
     def _keep(self, value: int, layout: Layout, local: Any) -> None:
-        self.scope.known[value, layout] = local
+        self.scope.values[value, layout] = local
         self.layouts[value] = (*self.layouts.get(value, ()), layout)
 
     def forget(self, value: int, layout: Layout) -> None:
         """Forgets that a value exists in a layout here. Its users take it from another layout."""
-        del self.scope.known[value, layout]
+        del self.scope.values[value, layout]
         self.layouts[value] = tuple(other for other in self.layouts[value] if other != layout)
 
     def known_layouts(self, value: int) -> tuple[Layout, ...]:

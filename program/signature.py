@@ -92,7 +92,7 @@ def looks_at(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Told:
+class DescribedParts:
     """The facts of types and attributes, for ops of the same context."""
 
     tensors: dict[ir.Type, Tensor] = field(default_factory=dict)
@@ -114,17 +114,19 @@ class Told:
         return facts
 
 
-def describe(op: Operation, multiple_uses: bool, looks_at: LooksAt, told: Told | None = None) -> Facts:
+def describe(
+    op: Operation, multiple_uses: bool, looks_at: LooksAt, parts: DescribedParts | None = None
+) -> Facts:
     """The facts of the op's signature: relation -> tuples without the key, where there are any.
 
-    ``told`` remembers the facts of types and attributes, for calls with ops of the same context.
+    ``parts`` remembers the facts of types and attributes, for calls with ops of the same context.
     """
     op = op.operation  # whose attributes never hide its name
     results = op.results.types
-    told = told or Told()
-    held = [told.tensor(v.type) for v in op.operands]
+    parts = parts or DescribedParts()
+    held = [parts.tensor(v.type) for v in op.operands]
     count = len(held)
-    held += map(told.tensor, results)
+    held += map(parts.tensor, results)
     facts: Facts = {"op": [(op.name,)]}
     if held:
         facts["slot"] = [
@@ -139,7 +141,7 @@ def describe(op: Operation, multiple_uses: bool, looks_at: LooksAt, told: Told |
         if label == RULE:
             _add_rule(facts, sdy.OpShardingRuleAttr(attribute))
         elif "." not in label and not (_is_value(attribute, results) and not count):
-            for name, rows in told.attribute(label, attribute).items():
+            for name, rows in parts.attribute(label, attribute).items():
                 facts.setdefault(name, []).extend(rows)
     for row in _regions(op):
         _add(facts, "region", row)

@@ -83,7 +83,7 @@ class _Call:
         module, takes, gives = self._ask("partition", shapes, held, *self._wanted(shapes, held))
         given = [gives] if len(self.results) == 1 else gives.tuple_elements()
         with self.op.context, ir.Location.unknown():
-            taken, given = self._said(takes, self.operands), self._said(given, self.results)
+            taken, given = self._attributes(takes, self.operands), self._attributes(given, self.results)
         manual = dict(self.operands[0].manual) if self.operands else {}
         axes = [name for name, _ in self.meshes[self.main].axes if name not in manual]
         return Computation(module, taken, given, tuple(axes))
@@ -119,7 +119,7 @@ class _Call:
         dtype = np.dtype(dtype_of(str(value.type.element_type)))
         return self.xla.Shape.array_shape(dtype, tuple(value.type.shape))
 
-    def _said(self, shardings: list[Any], values: list[TensorValue]) -> tuple[Any, ...]:
+    def _attributes(self, shardings: list[Any], values: list[TensorValue]) -> tuple[Any, ...]:
         """The attributes of shardings that XLA would read."""
         attributes = []
         for sharding, value in zip(shardings, values, strict=True):

@@ -68,7 +68,6 @@ KNOWN = {  # ops that are known somewhere
     "exporters/lowering/loops.py": {"stablehlo.add"},
     "exporters/lowering/lowering.py": {"stablehlo."},
     "exporters/lowering/moves.py": {f"stablehlo.{n}" for n in ("add", "maximum", "minimum")},
-    "exporters/lowering/writer.py": {"stablehlo.constant", "stablehlo.iota"},
     "importers/dialects/normal.py": {"mhlo."},
     "exporters/reshards.py": {"sdy.reshard", "sdy.propagation_barrier"},
     "importers/sources/lines.py": {"sdy.constant", "stablehlo.constant", "stablehlo.reshape"},

@@ -23,12 +23,12 @@ def formatted(text: str, file: str = "<text>") -> str:
     kept = [line for line, last in zip(lines, ["", *lines], strict=False) if line or last]
     new_text = "".join(f"{line}\n" for line in kept).rstrip("\n")
     new_text += "\n" * bool(new_text)
-    same = [*map(_said, before)] == [*map(_said, parse_lines(file, new_text))]
+    same = [*map(_content, before)] == [*map(_content, parse_lines(file, new_text))]
     assert same and unspaced(text) == unspaced(new_text), f"the layout of {file} changes it"
     return new_text
 
 
-def _said(line: EinsumRule) -> EinsumRule:
+def _content(line: EinsumRule) -> EinsumRule:
     """A line without its place and its spaces."""
     return replace(line, number=0, text="")
 

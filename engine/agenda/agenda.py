@@ -303,8 +303,8 @@ def _fact_set(facts: Facts) -> frozenset[tuple[str, Row]]:
 
 def _neighbours(place: int, places: list[int], next_to: list[list[int]]) -> Iterator[int]:
     """The items next to a place that changed, and then those next to other places of its cell."""
-    for told in (place, *(other for other in places if other != place)):
-        yield from next_to[told]
+    for changed in (place, *(other for other in places if other != place)):
+        yield from next_to[changed]
 
 
 def _intern(numbers: dict[Any, int], thing: Any) -> int:

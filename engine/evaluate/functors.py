@@ -31,7 +31,7 @@ from typing import Any, cast
 from ..language.diagnostics import EngineError
 from ..plan.plan import Expression
 from .floats import NEGATIVE_ZERO, canonical, equal
-from .ordinals import Ordinals, made
+from .ordinals import Ordinals, hashed
 
 Value = Any  # int, float, str, or a record: a tuple or None
 Registers = list[Value]
@@ -40,7 +40,7 @@ Ordinal = Callable[[str], int]
 _MASK = (1 << 64) - 1
 
 
-def evaluate(expression: Expression, registers: Registers, ordinal: Ordinal = made) -> Value:
+def evaluate(expression: Expression, registers: Registers, ordinal: Ordinal = hashed) -> Value:
     """The value of an expression; ``ordinal`` gives the numbers of symbols."""
     e: Any = expression
     if e[0] == "reg":
@@ -81,7 +81,7 @@ def ranged(value: Value, end: Value, by: Value | None = None) -> Iterator[Value]
         value += by
 
 
-def call(name: str, kind: str, args: Sequence[Value], ordinal: Ordinal = made) -> Value:
+def call(name: str, kind: str, args: Sequence[Value], ordinal: Ordinal = hashed) -> Value:
     """The result of an intrinsic functor whose arguments have type ``kind``."""
     if name in ("min", "max"):
         return (min if name == "min" else max)(args, key=sort_value)
@@ -195,7 +195,7 @@ def _to_string(value: Value, kind: str) -> str:
 
 def _ord(value: Value, kind: str) -> int:
     if kind == "record":
-        return made(repr(value))
+        return hashed(repr(value))
     return _to_integer(value, kind, "number")
 
 

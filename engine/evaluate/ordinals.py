@@ -37,10 +37,10 @@ class Ordinals(dict[str, int]):
                 self._appear(value)
 
     def __missing__(self, text: str) -> int:
-        return made(text)
+        return hashed(text)
 
 
-def made(text: str) -> int:
+def hashed(text: str) -> int:
     """The ordinal of a text that is made by a rule: FNV-1a, the same everywhere."""
     digest = 0xCBF29CE484222325
     for byte in text.encode():

@@ -123,8 +123,8 @@ class Reporter:
 
     def forget(self, start: int) -> None:
         """Drop reports from position ``start`` on."""
-        self._found = {key: said for key, said in self._found.items() if key[0] < start}
-        self._warned = {key: said for key, said in self._warned.items() if key[0] < start}
+        self._found = {key: report for key, report in self._found.items() if key[0] < start}
+        self._warned = {key: report for key, report in self._warned.items() if key[0] < start}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -145,7 +145,7 @@ class Reporter:
             return
         for key in folded:
             del self._found[key]
-        message, hint = (said if isinstance(said, str) else said() for said in self._found[missing[-1]])
+        message, hint = (text if isinstance(text, str) else text() for text in self._found[missing[-1]])
         rest = f"not shown: {counted(len(folded), 'error')} that may follow from this"
         self._found[missing[-1]] = message, f"{hint}; {rest}" if hint else rest
 
@@ -164,7 +164,7 @@ class Reporter:
             counts[file] += 1
             if counts[file] <= _SHOWN:
                 place = self._sources.locate(at)
-                message, hint = (said if isinstance(said, str) else said() for said in reported[at, code])
+                message, hint = (text if isinstance(text, str) else text() for text in reported[at, code])
                 shown = (shortened(message), shortened(hint), self._sources.line(at))
                 diagnostics.append(Diagnostic(place.file, place.line, place.column, code, *shown))
         return diagnostics, {file: n - _SHOWN for file, n in counts.items() if n > _SHOWN}

@@ -275,12 +275,16 @@ class _Expansion:
                 full = {name: self.tokens(tokens, hidden, depth + 1) for name, tokens in raw.items()}
                 body = self.substituted(macro.body, raw, full)
             inside = hidden | {token}
-            made = self.tokens(_pasted(body), inside, depth + 1)
+            replacement = self.tokens(_pasted(body), inside, depth + 1)
             # The name of another macro at the end may have its arguments behind this one.
-            name = self.state.macros.get(made[-1]) if made and made[-1] not in inside else None
+            name = (
+                self.state.macros.get(replacement[-1])
+                if replacement and replacement[-1] not in inside
+                else None
+            )
             if name is not None and name.parameters is not None:
-                waiting.insert(i, made.pop())
-            expanded += made
+                waiting.insert(i, replacement.pop())
+            expanded += replacement
         return expanded
 
     def substituted(

@@ -136,10 +136,10 @@ class Assembly:
                     continue
                 counts = clause.subsumes or clause.notes or uncounted(clause) is not clause
                 source = self._numbers[clause.text]
-                found = None if counts else plan_losses(clause, kinds, schema, _lost, source)
-                if found is None:
+                losses = None if counts else plan_losses(clause, kinds, schema, _lost, source)
+                if losses is None:
                     return anew
-                for rules, numbers in ((found[0], losing), ([found[1]], proving)):
+                for rules, numbers in ((losses[0], losing), ([losses[1]], proving)):
                     numbers += range(len(self.rules), len(self.rules) + len(rules))
                     self.rules += rules
         return replace(anew, rules=tuple(proving), updates=tuple(losing))

@@ -104,7 +104,7 @@ class PlanCache:
         body = plan.to_json().replace(f'"file":{self._start()}', f'"file":"{_ROOT}').encode()
         head = {
             "version": _version(self.examiners),
-            "texts": [[self._known(f), _hash(t.encode()), request.untyped(f)] for f, t in texts.items()],
+            "texts": [[self._from_root(f), _hash(t.encode()), request.untyped(f)] for f, t in texts.items()],
             "key": plan.key,
             "relations": {relation.name: relation.output for relation in plan.relations},
             "remarks": remarks,
@@ -140,14 +140,14 @@ class PlanCache:
             place,
             request.key,
             [request.files, request.updates, request.magic, request.examine is not None],
-            [self._known(path) for path in request.paths],
-            [(self._known(name), _hash(text.encode())) for name, text in request.texts.items()],
-            [self._known(path) for path in request.include_from],
+            [self._from_root(path) for path in request.paths],
+            [(self._from_root(name), _hash(text.encode())) for name, text in request.texts.items()],
+            [self._from_root(path) for path in request.include_from],
             [[*request.macros.items()], [*request.pragmas.items()], [*request.functors]],
         ]
         return f"{_hash(json.dumps(asked).encode())[:32]}.plan"
 
-    def _known(self, file: Path | str) -> str:
+    def _from_root(self, file: Path | str) -> str:
         root, name = str(self.root), str(file)
         return _ROOT + name[len(root) + 1 :] if f"{name}/".startswith(f"{root}/") else name
 

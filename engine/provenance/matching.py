@@ -14,7 +14,7 @@ from ..analysis.checks import grounded_by
 from ..analysis.projections import counts_bindings
 from ..analysis.scopes import holds_wildcard, resolve, variables
 from ..evaluate.functors import TESTS, Ordinal, added, call, ranged, sort_value, wrap
-from ..evaluate.ordinals import made
+from ..evaluate.ordinals import hashed
 from ..language.diagnostics import EngineError, Reporter
 from ..language.parser import parse
 from ..language.sources import Sources
@@ -97,7 +97,7 @@ class Rules:
     """
 
     def __init__(
-        self, keyed: Collection[str] = (), written: CheckedClauses | None = None, ordinal: Ordinal = made
+        self, keyed: Collection[str] = (), written: CheckedClauses | None = None, ordinal: Ordinal = hashed
     ) -> None:
         self._keyed, self.ordinal = keyed, ordinal
         self._clauses: dict[Source | str, list[Clause]] = {}

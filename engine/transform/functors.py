@@ -111,24 +111,26 @@ class _Lowering:
             self._module.relations.append(RelationDeclaration(new, columns, frozenset(), functor.at))
         asks = Clause(Atom(name, args, call.at), tuple(_about(args, body)), clause.text, clause.nested)
         own = tuple(Variable(f"x{i}", call.at) for i in range(len(args)))
-        known = Negation(Atom(call.name, (*own, Wildcard(call.at)), call.at), call.at)
-        missing = Clause(Atom(name + MISSING, own, call.at), (Atom(name, own, call.at), known), clause.text)
+        has_value = Negation(Atom(call.name, (*own, Wildcard(call.at)), call.at), call.at)
+        missing = Clause(
+            Atom(name + MISSING, own, call.at), (Atom(name, own, call.at), has_value), clause.text
+        )
         return asks, missing
 
 
 def _staged(calls: list[Atom], clause: Clause) -> Iterator[tuple[Atom, list[Literal]]]:
     """Each call with the literals that can be decided before it: those without the values of calls whose
     arguments need its own, or are known no earlier than its own."""
-    known: list[Atom] = []
+    decided: list[Atom] = []
     waiting = list(calls)
     while waiting:
         unknown = {_name(call.args[-1]) for call in waiting}
-        body = [*(x for x in clause.body if unknown.isdisjoint(direct_names((x,)))), *known]
+        body = [*(x for x in clause.body if unknown.isdisjoint(direct_names((x,)))), *decided]
         grounded = grounded_by(body, set())
         ready = [call for call in waiting if all(variables(arg) <= grounded for arg in call.args[:-1])]
         ready = ready or waiting  # with an error: a variable has no value
         yield from ((call, body) for call in ready)
-        known += ready
+        decided += ready
         waiting = [call for call in waiting if call not in ready]
 
 

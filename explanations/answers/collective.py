@@ -164,8 +164,8 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
     lines += _begun(moved.begun, full=full)
     for each in moved.chosen:
         partial = f", partial sums over {each.partial}" if each.partial else ""
-        said = f"{dims_text(each.dims)}{partial}, and not {dims_text(each.propagated)} as propagation says"
-        lines += wrapped("  ", f"{each.value} is sharded {said}: with all ops around it that costs less")
+        sharded = f"{dims_text(each.dims)}{partial}, and not {dims_text(each.propagated)} as propagation says"
+        lines += wrapped("  ", f"{each.value} is sharded {sharded}: with all ops around it that costs less")
     if beside := moved.beside:
         lines += wrapped("  ", f"{beside.sentence} [rules/cost/beside.dl]")
         apart, both = time_text(beside.apart), time_text(beside.beside)
@@ -178,10 +178,10 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
     if len(moved.ways) > 1:
         topology = moved.program.topology
         sends = "a device sends" if topology is None else f"take as long to send on {topology}"
-        said = f"ways to compute it, with the bytes that {sends}, work in excess counted as bytes"
+        heading = f"ways to compute it, with the bytes that {sends}, work in excess counted as bytes"
         if not all(way.taken or way.lost for way in moved.ways):
-            said += "; the one that is taken costs least with all ops around it"
-        lines += wrapped("  ", f"{said}:")
+            heading += "; the one that is taken costs least with all ops around it"
+        lines += wrapped("  ", f"{heading}:")
         lines += [line for way in moved.ways for line in _way(way)]
     causes = moved.causes if full else moved.causes[:_CAUSES]
     for cause in causes:

@@ -116,11 +116,11 @@ def wrapped(indent: str, text: str) -> list[str]:
     return wrapper.wrap(text)
 
 
-def annotation_text(annotation: Annotation, indent: str = "", *, said: bool = False) -> str:
-    """An annotation as a line; ``said``: the text before already calls it an annotation."""
+def annotation_text(annotation: Annotation, indent: str = "", *, called: bool = False) -> str:
+    """An annotation as a line; ``called``: the text before already calls it an annotation."""
     if annotation.spec:
         return f"{indent}{annotation}: {annotation.value} {annotation.text}"
-    word = "" if said else "annotated by completion: " if annotation.by == "completion" else "annotated "
+    word = "" if called else "annotated by completion: " if annotation.by == "completion" else "annotated "
     return f"{indent}{word}{annotation.value} {annotation.text}{at(annotation.where, annotation.stack)}"
 
 

@@ -153,7 +153,7 @@ class Picture:
 
         if 0 < len(self.dims) <= 2:
             rows = [
-                element("tr", *(cell(tile, ranges(tile.devices), title=self._said(tile)) for tile in row))
+                element("tr", *(cell(tile, ranges(tile.devices), title=self._extents(tile)) for tile in row))
                 for _, row in groupby(self.tiles, lambda tile: tile.shard[:-1])
             ]
         else:
@@ -163,7 +163,7 @@ class Picture:
         table = element("table", joined(*rows, by="\n"), style="border-collapse:collapse")
         return element("div", element("code", self._title()), table)
 
-    def _said(self, tile: Tile) -> str:
+    def _extents(self, tile: Tile) -> str:
         return ", ".join(f"dim {d}: {self._extent(d, tile)}" for d in range(len(self.dims)))
 
 

@@ -104,7 +104,7 @@ def why_text(explanation: Explanation, *, depth: int = 0, full: bool = False) ->
     if others:
         shown = others if full else others[:_MOST_OTHERS]
         lines.append("  which rests on the annotations of these too:")
-        lines += [annotation_text(annotation, "    ", said=True) for annotation in shown]
+        lines += [annotation_text(annotation, "    ", called=True) for annotation in shown]
         if len(shown) < len(others):
             lines.append(f"    ... {more_text(len(others) - len(shown), 'annotation')}")
     return "\n".join(lines)
@@ -131,7 +131,7 @@ def why_html(explanation: Explanation) -> Html:
     """The chain of an explanation; each step opens to its proof."""
     lines = [element("pre", why_title(explanation)), *map(_step_html, explanation.steps)]
     lines.append(element("pre", annotation_text(explanation.origin)))
-    others = [annotation_text(annotation, said=True) for annotation in explanation.needs[1:]]
+    others = [annotation_text(annotation, called=True) for annotation in explanation.needs[1:]]
     if others:
         rows = element("ul", *(element("li", element("code", other)) for other in others))
         lines.append(joined("which rests on the annotations of these too:", rows))

@@ -103,9 +103,12 @@ class Steps(Sequence[WhyStep]):
     """The steps of a chain, latest first, each made when it is asked for, and those ``behind`` it."""
 
     def __init__(
-        self, chain: Chain | KeptChain, made: Callable[[Event, int], WhyStep], behind: Sequence[WhyStep] = ()
+        self,
+        chain: Chain | KeptChain,
+        step_of: Callable[[Event, int], WhyStep],
+        behind: Sequence[WhyStep] = (),
     ) -> None:
-        self._chain, self._made, self._behind = chain, made, behind
+        self._chain, self._step_of, self._behind = chain, step_of, behind
         self._kept: dict[int, WhyStep] = {}
 
     def __len__(self) -> int:
@@ -124,5 +127,5 @@ class Steps(Sequence[WhyStep]):
         if number >= len(self._chain):
             return self._behind[number - len(self._chain)]
         if number not in self._kept:
-            self._kept[number] = self._made(*self._chain[number])
+            self._kept[number] = self._step_of(*self._chain[number])
         return self._kept[number]

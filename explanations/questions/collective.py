@@ -151,7 +151,7 @@ class Asked:
         for n in order[: 1 + _MOST_WAYS]:
             proof = None if n == taken else self._book.dearer(compared.facts, n, taken)
             factors = tuple((_factor(f), self._text(p)) for f, p in compared.candidates[n].factors)
-            lost, rule = self._said(proof, "this way", "the one that is taken")
+            lost, rule = self._sentence(proof, "this way", "the one that is taken")
             yield ComparedWay(factors, round(compared.costs[n]), n == taken, lost, rule)
 
     def _because(self, knowledge: Knowledge, taken: Candidate) -> Iterator[Because]:
@@ -162,10 +162,10 @@ class Asked:
                 relation, row = "picks", (PICKING - factor,)
             elif factor <= PASSING:
                 relation, row = "passes_partial", (PASSING - factor, min(knowledge.passes[PASSING - factor]))
-            sentence, rule = self._said(self._book.because(knowledge.signature, relation, row))
+            sentence, rule = self._sentence(self._book.because(knowledge.signature, relation, row))
             yield Because(_factor(factor), self._text(pieces), sentence, rule)
 
-    def _said(self, proof: Proof | None, *candidates: str) -> tuple[str, str]:
+    def _sentence(self, proof: Proof | None, *candidates: str) -> tuple[str, str]:
         """The sentence of a proof, with factors by name and the candidate that it is compared with in
         words."""
         if proof is None or proof.source is None:

@@ -39,7 +39,7 @@ def to_dialect(module: ir.Module, spelling: Spelling) -> ir.Module:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Annotation:
     """A sharding, the attributes beside it, and the op that has both."""
 
     sharding: Sharding
@@ -56,12 +56,14 @@ class _AnnotationWriter:
         self.shardings.units = True
         self.declared = declared
         self.grids: list[MeshGrid] = []
-        self.read: dict[Any, list[_Said | None]] = {}  # by the attribute of an op that has no other
-        self.specs: dict[Any, dict[str, Any]] = {}  # by what is said
-        self.known: dict[int, dict[str, Any]] = {}  # the same, by the identity of what is said
-        self.made: dict[str, dict[int, Any]] = {}  # by function: its shardings, by the identity of a spec
+        self.read: dict[Any, list[_Annotation | None]] = {}  # by the attribute of an op that has no other
+        self.specs: dict[Any, dict[str, Any]] = {}  # by the content of an annotation
+        self.specs_by_identity: dict[int, dict[str, Any]] = {}  # by the identity of an annotation
+        self.written_in: dict[
+            str, dict[int, Any]
+        ] = {}  # by function: its shardings, by the identity of a spec
         self.function: Any = None  # the one that is written, ...
-        self.written: dict[int, Any] = {}  # ... and what ``made`` has of it
+        self.written: dict[int, Any] = {}  # ... and what ``written_in`` has of it
         self.uses: dict[Any, list[tuple[Any, int]]] = {}  # of values of the module, by ops and operands
 
     def write(self) -> None:
@@ -71,7 +73,7 @@ class _AnnotationWriter:
         results = {name: self.boundary(op, "res_attrs") for name, op in self.functions.items()}
         held = {i: self.of_op(op) for i, op in enumerate(ops)}
         every = [*arguments.values(), *results.values(), *held.values()]
-        used = [said.sharding for group in every for said in group if said is not None]
+        used = [annotation.sharding for group in every for annotation in group if annotation is not None]
         unknown = {
             name: list(ir.DenseI64ArrayAttr(op.attributes[UNKNOWN]))
             for name, op in self.declared.items()
@@ -116,16 +118,19 @@ class _AnnotationWriter:
                 message = f"{self.spelling.dialect} has no op for {op.name}"
                 raise ShardlogError(message, where=location(op), hint=hint)
 
-    def boundary(self, function: FunctionOp, label: str) -> list[_Said | None]:
+    def boundary(self, function: FunctionOp, label: str) -> list[_Annotation | None]:
         """The annotations of the arguments or results of a function."""
         entries = boundary_attributes(function, label)
-        return [self.said(_whole(entry), entry, function) if SHARDING in entry else None for entry in entries]
+        return [
+            self.annotation(_whole(entry), entry, function) if SHARDING in entry else None
+            for entry in entries
+        ]
 
-    def of_op(self, op: Operation) -> list[_Said | None]:
+    def of_op(self, op: Operation) -> list[_Annotation | None]:
         """The annotations of an op's results."""
         held = op.attributes
         if op.name in _CONSTRAINTS:
-            return [self.said(held["sharding"], held, op)]
+            return [self.annotation(held["sharding"], held, op)]
         labels = {*held}
         if SHARDING not in labels or not len(op.results):
             return []
@@ -133,15 +138,15 @@ class _AnnotationWriter:
         if alone and attribute in self.read:
             return self.read[attribute]
         each = sdy.TensorShardingPerValueAttr(attribute).shardings
-        annotations: list[_Said | None] = [self.said(sharding, held, op) for sharding in each]
+        annotations: list[_Annotation | None] = [self.annotation(sharding, held, op) for sharding in each]
         if alone:
             self.read[attribute] = annotations
         return annotations
 
-    def said(self, attribute: ir.Attribute, held: Attributes, op: Operation) -> _Said:
+    def annotation(self, attribute: ir.Attribute, held: Attributes, op: Operation) -> _Annotation:
         beside = {label: held[label] for label in _KEPT if label in held}
         sharding = with_partial(self.shardings.read(attribute), held, self.shardings)
-        return _Said(sharding, beside, op)
+        return _Annotation(sharding, beside, op)
 
     def declare(self, grid: MeshGrid) -> None:
         """Writes a grid."""
@@ -156,11 +161,11 @@ class _AnnotationWriter:
     def begin(self, function: FunctionOp) -> None:
         """Begins or goes on with a function."""
         self.function = function
-        self.written = self.made.setdefault(text_of(function.attributes["sym_name"]), {})
+        self.written = self.written_in.setdefault(text_of(function.attributes["sym_name"]), {})
 
-    def shard(self, value: Any, said: _Said, place: Any, users: bool) -> Any:
+    def shard(self, value: Any, annotation: _Annotation, place: Any, users: bool) -> Any:
         """Annotates a value. Returns the annotation's result, for the users that it is meant for."""
-        return self.spelling.annotate(self.op, value, self.sharding(self.spec(said)), place, users)
+        return self.spelling.annotate(self.op, value, self.sharding(self.spec(annotation)), place, users)
 
     def sharding(self, spec: dict[str, Any]) -> Any:
         """A sharding, which a function has once, before all ops; or its attributes, where it is no value."""
@@ -175,82 +180,82 @@ class _AnnotationWriter:
             written[id(spec)] = self.op(name, [], [spec["type"]], spec["attributes"], place).results[0]
         return written[id(spec)]
 
-    def spec(self, said: _Said) -> dict[str, Any]:
+    def spec(self, annotation: _Annotation) -> dict[str, Any]:
         """The content of an annotation, in the dialect's terms."""
-        if id(said) not in self.known:
-            key = said.sharding, *said.beside.items()
+        if id(annotation) not in self.specs_by_identity:
+            key = annotation.sharding, *annotation.beside.items()
             if key not in self.specs:
-                self.specs[key] = self.spelling.completed(self.new_spec(said))
-            self.known[id(said)] = self.specs[key]
-        return self.known[id(said)]
+                self.specs[key] = self.spelling.completed(self.new_spec(annotation))
+            self.specs_by_identity[id(annotation)] = self.specs[key]
+        return self.specs_by_identity[id(annotation)]
 
-    def new_spec(self, said: _Said) -> dict[str, Any]:
-        sharding, grid = said.sharding, self.grids[said.sharding.mesh]
+    def new_spec(self, annotation: _Annotation) -> dict[str, Any]:
+        sharding, grid = annotation.sharding, self.grids[annotation.sharding.mesh]
         lists = [grid.numbers(dimension.axes) for dimension in sharding.dimensions]
-        if ENTRIES in said.beside:
-            lists = lists[: ir.IntegerAttr(said.beside[ENTRIES]).value]
+        if ENTRIES in annotation.beside:
+            lists = lists[: ir.IntegerAttr(annotation.beside[ENTRIES]).value]
         spec: dict[str, Any] = {
             "grid": grid.name,
             "lists": lists or [[]],  # LLVM reads no empty one
             "partial": (sharding.reduction, grid.numbers(sharding.unreduced)),
-            "halo": said.beside.get(HALO),
-            "offsets": said.beside.get(OFFSETS),
+            "halo": annotation.beside.get(HALO),
+            "offsets": annotation.beside.get(OFFSETS),
             "more": None,
         }
         if not self.spelling.values and (spec["halo"] or spec["offsets"]):
             message = f"{'halo sizes' if spec['halo'] else 'offsets of parts'} of a sharding on @{grid.name}"
             hint = "mesh of LLVM 19 has no words for them: write shard"
-            raise ShardlogError(message, where=location(said.op), hint=hint)
+            raise ShardlogError(message, where=location(annotation.op), hint=hint)
         plain = all(d.closed and not d.priority for d in sharding.dimensions)
         carries = sharding.unreduced and not self.spelling.partial
         if carries and not is_writable(sharding.reduction):
             message = f"a partial result, {sharding.reduction}, of a sharding on @{grid.name}"
             hint = "shard has no words for it: write mesh"
-            raise ShardlogError(message, where=location(said.op), hint=hint)
+            raise ShardlogError(message, where=location(annotation.op), hint=hint)
         if not plain or sharding.replicated or carries:
             spec["more"] = ir.StringAttr.get(self.shardings.text(sharding))
         return spec
 
-    def define(self, op: ir.Operation, each: list[_Said | None]) -> None:
+    def define(self, op: ir.Operation, each: list[_Annotation | None]) -> None:
         """Annotates the results of an op, for it and for its users."""
-        for result, said in zip(op.results, each, strict=False):
-            if said is not None and isinstance(result.type, ir.RankedTensorType):
-                self.annotate(result, said, ir.InsertionPoint.after(op))
+        for result, annotation in zip(op.results, each, strict=False):
+            if annotation is not None and isinstance(result.type, ir.RankedTensorType):
+                self.annotate(result, annotation, ir.InsertionPoint.after(op))
         for label in (SHARDING, *_KEPT):
             if label in op.attributes and op.name not in _CONSTRAINTS:
                 del op.attributes[label]
 
-    def annotate(self, value: Value, said: _Said, place: ir.InsertionPoint) -> None:
+    def annotate(self, value: Value, annotation: _Annotation, place: ir.InsertionPoint) -> None:
         uses = self.uses.get(value, [])
-        defined = self.shard(value, said, place, users=False)
+        defined = self.shard(value, annotation, place, users=False)
         annotations = (*_CONSTRAINTS, f"{self.spelling.dialect}.shard")
         others = [use for use in uses if use[0].name not in annotations]
         for owner, number in uses:
             owner.operands[number] = defined
         if others:
-            seen = self.shard(defined, said, place, users=True)
+            seen = self.shard(defined, annotation, place, users=True)
             for owner, number in others:
                 owner.operands[number] = seen
 
-    def constrain(self, op: ir.Operation, said: _Said | None) -> None:
+    def constrain(self, op: ir.Operation, annotation: _Annotation | None) -> None:
         """Writes a constraint as an annotation for the users of a value."""
-        assert said is not None
-        annotated = self.shard(op.operands[0], said, ir.InsertionPoint(op), users=True)
+        assert annotation is not None
+        annotated = self.shard(op.operands[0], annotation, ir.InsertionPoint(op), users=True)
         op.results[0].replace_all_uses_with(annotated)
         op.erase()
 
-    def enter(self, function: FunctionOp, arguments: list[_Said | None]) -> None:
+    def enter(self, function: FunctionOp, arguments: list[_Annotation | None]) -> None:
         """Annotates the arguments of a function."""
         if not len(function.regions[0].blocks):
             return
         self.begin(function.operation)
         block = function.regions[0].blocks[0]
         first = ir.InsertionPoint.at_block_begin(block)
-        for value, said in zip(block.arguments, arguments, strict=False):
-            if said is not None:
-                self.annotate(value, said, first)
+        for value, annotation in zip(block.arguments, arguments, strict=False):
+            if annotation is not None:
+                self.annotate(value, annotation, first)
 
-    def leave(self, function: FunctionOp, results: list[_Said | None]) -> None:
+    def leave(self, function: FunctionOp, results: list[_Annotation | None]) -> None:
         """Annotates the values that a function returns, if they are sharded otherwise."""
         for label in ("arg_attrs", "res_attrs"):
             if label in function.attributes:
@@ -261,13 +266,13 @@ class _AnnotationWriter:
         self.begin(function.operation)
         block = function.regions[0].blocks[0]
         end = block.operations[-1].operation
-        for i, (value, said) in enumerate(zip(end.operands, results, strict=False)):
-            if said is not None and not self.is_said(value, said):
-                end.operands[i] = self.shard(value, said, ir.InsertionPoint(end), users=True)
+        for i, (value, annotation) in enumerate(zip(end.operands, results, strict=False)):
+            if annotation is not None and not self.is_annotated(value, annotation):
+                end.operands[i] = self.shard(value, annotation, ir.InsertionPoint(end), users=True)
 
-    def is_said(self, value: Value, said: _Said) -> bool:
+    def is_annotated(self, value: Value, annotation: _Annotation) -> bool:
         """Whether a value is annotated for its users alike."""
-        return self.spelling.says(value, self.spec(said))
+        return self.spelling.says(value, self.spec(annotation))
 
 
 def _whole(entry: Attributes) -> ir.Attribute:

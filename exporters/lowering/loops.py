@@ -135,7 +135,7 @@ class Nest:
             computed = self.body(self.writer, others[0], spread, space, self._shape(space))
             result = self._combined(self.writer.repeated(computed, self._shape(space)), space)
         start = self._spread(self.values[inputs], inputs, self._kept)
-        result = self.writer.made(combine, [start, result], start.type, {})
+        result = self.writer.create(combine, [start, result], start.type, {})
         return [self._placed(result, self.operands)]
 
     def _sum_of_products(self, block: ir.Block, value: Value, inputs: int) -> Any:
@@ -147,7 +147,7 @@ class Nest:
         if not self.body(self.writer, product, {}, [], []):
             return None
         arguments = list(block.arguments)[:inputs]
-        sides = [self._made_of(factor, arguments) for factor in product.operands]
+        sides = [self._arguments_of(factor, arguments) for factor in product.operands]
         if any(len(side) != 1 for side in sides) or sides[0] == sides[1]:
             return None
         terms = []
@@ -159,7 +159,7 @@ class Nest:
         element = element_of(one)
         return self._contracted(one, left, other, right, element)
 
-    def _made_of(self, value: Value, arguments: list[Any]) -> set[int]:
+    def _arguments_of(self, value: Value, arguments: list[Any]) -> set[int]:
         """The arguments that a value in the body is computed of; -1 for all else but constants."""
         if value in arguments:
             return {arguments.index(value)}
@@ -170,7 +170,7 @@ class Nest:
             return {-1}
         if not len(op.operands):
             return {-1, -2}  # a constant, or where the body is: by elements
-        return set[int]().union(*(self._made_of(operand, arguments) for operand in op.operands))
+        return set[int]().union(*(self._arguments_of(operand, arguments) for operand in op.operands))
 
     # ---- Products of tensors -----------------------------------------------------------------------------
 

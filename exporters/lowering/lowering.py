@@ -13,7 +13,7 @@ from ...errors import ShardlogError
 from ...program.function import location
 from ...program.mlir.modules import copy_of, entries_of, operations_in, symbols
 from ...program.mlir.types import FunctionOp, Operation, Value
-from ...program.signature import Told, describe, looks_at
+from ...program.signature import DescribedParts, describe, looks_at
 from ...rulebook.book import RuleBook
 from .formulas import value_of_formula
 from .loops import Loops, Nest
@@ -63,7 +63,7 @@ class _How:
     """The rules' answers about ops by name, and about signatures."""
 
     book: RuleBook
-    told: Told = field(default_factory=Told)
+    told: DescribedParts = field(default_factory=DescribedParts)
 
     def __post_init__(self) -> None:
         relations = self.book.traits.relations
@@ -237,17 +237,17 @@ class _FunctionLowering:
 class _RegionBody:
     lowering: _FunctionLowering
     writer: OpWriter
-    known: dict[Any, Any]
+    written: dict[Any, Any]
     space: Sequence[int]
     shape: Sequence[int]
 
     def value(self, value: Value) -> Any:
         """A value of the body, over the space, or a scalar."""
-        if value not in self.known:
-            self.known[value] = self._made(value)
-        return self.known[value]
+        if value not in self.written:
+            self.written[value] = self._written(value)
+        return self.written[value]
 
-    def _made(self, value: Value) -> Any:
+    def _written(self, value: Value) -> Any:
         outside = self.lowering.values.get(value)
         if outside is not None:
             return outside

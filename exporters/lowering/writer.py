@@ -54,7 +54,7 @@ class OpWriter:
     def __init__(self, place: ir.InsertionPoint, loc: ir.Location) -> None:
         self.before, self.location = place, loc
 
-    def made(
+    def create(
         self, name: str, operands: Sequence[Any], type_: ir.Type, attributes: dict[str, ir.Attribute]
     ) -> Any:
         """The result of a new op."""
@@ -76,7 +76,7 @@ class OpWriter:
         type_ = ir.RankedTensorType.get(
             shape_of(operands[0]) if shape is None else list(shape), element or element_of(operands[0])
         )
-        return self.made(f"{dialect}.{name}", operands, type_, attributes)
+        return self.create(f"{dialect}.{name}", operands, type_, attributes)
 
     # ---- Elements ---------------------------------------------------------------------------------------
 
@@ -86,11 +86,11 @@ class OpWriter:
         kind: Any = ir.FloatAttr if is_float(element) else ir.IntegerAttr
         attribute = kind.get(element, float(value) if is_float(element) else int(value))
         held = ir.DenseElementsAttr.get_splat(type_, attribute)
-        return self.made("stablehlo.constant", [], type_, {"value": held})
+        return self.create("stablehlo.constant", [], type_, {"value": held})
 
     def constant(self, value: Any) -> Any:
         """A constant with the elements of an attribute."""
-        return self.made("stablehlo.constant", [], value.type, {"value": value})
+        return self.create("stablehlo.constant", [], value.type, {"value": value})
 
     def integers(self, values: Any, element: ir.Type) -> Any:
         """A constant with the integers of an array."""
@@ -180,7 +180,7 @@ class OpWriter:
         """The numbers from 0 on along a dimension."""
         type_ = ir.RankedTensorType.get(list(shape), element)
         which = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
-        return self.made("stablehlo.iota", [], type_, {"iota_dimension": which})
+        return self.create("stablehlo.iota", [], type_, {"iota_dimension": which})
 
     def taken(self, value: Value, places: Any, dim: int) -> Any:
         """The elements at constant ``places``, an array of integers, along a dimension, in whose place its
@@ -224,7 +224,7 @@ class OpWriter:
         )
         block = ir.Block.create_at_start(reduce.regions[0], [scalar, scalar], [self.location] * 2)
         inside = OpWriter(ir.InsertionPoint(block), self.location)
-        both = inside.made(combine, block.arguments, scalar, {})
+        both = inside.create(combine, block.arguments, scalar, {})
         ir.Operation.create("stablehlo.return", [], [both], loc=self.location, ip=inside.before)
         return reduce.results[0]
 

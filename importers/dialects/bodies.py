@@ -32,13 +32,13 @@ class BodyRules:
         if op not in self.named:
             return self.terms.get(op)
         label, word = self.named[op]
-        if match := re.search(rf"\b{label}\s*=\s*#[\w.]*<\s*(\w+)\s*>", said(attributes)):
+        if match := re.search(rf"\b{label}\s*=\s*#[\w.]*<\s*(\w+)\s*>", attributes_text(attributes)):
             word = match[1]
         operands = ", ".join(f"i{i}" for i in range(inputs))
         return self.terms.get(f"linalg.{word}", f"{word}({operands})")
 
 
-def said(attributes: dict[str, str]) -> str:
+def attributes_text(attributes: dict[str, str]) -> str:
     """All attributes as one text. A dictionary is one entry."""
     return ", ".join(f"{label} = {value}" for label, value in attributes.items())
 
@@ -57,7 +57,9 @@ def body(
     term = bodies().term(op, len(inputs), attributes)
     if term is None or len(outputs) != 1:
         return None
-    return _ScalarBody(inputs, outputs, unsigned="cast_unsigned" in said(attributes)).of(term, between)
+    return _ScalarBody(inputs, outputs, unsigned="cast_unsigned" in attributes_text(attributes)).of(
+        term, between
+    )
 
 
 class _ScalarBody:

@@ -62,23 +62,23 @@ def check_collective(op: Operation, grid: Grid) -> None:
 class _OpCheck:
     def __init__(self, op: Operation, grid: Grid) -> None:
         self.op, self.grid = op, grid
-        self.known = collectives()
+        self.rules = collectives()
         self.name: str = op.operation.name
         self.where = location(op)
-        label = self.known.names_axes.get(self.name, "")
+        label = self.rules.names_axes.get(self.name, "")
         self.axes = integers(op.attributes.get(label))
 
     def run(self) -> None:
         self.check_axes()
         if "reduction" in self.op.attributes:
-            check_kind(kind_of(self.op.attributes["reduction"]), self.known.kinds, self.where)
-        if self.name in self.known.in_group:
-            self.check_device(self.known.in_group[self.name])
-        if self.name in self.known.names_axis_of_group:
-            self.check_axis_of_group(self.known.names_axis_of_group[self.name])
-        if self.name in self.known.counts_axes:
+            check_kind(kind_of(self.op.attributes["reduction"]), self.rules.kinds, self.where)
+        if self.name in self.rules.in_group:
+            self.check_device(self.rules.in_group[self.name])
+        if self.name in self.rules.names_axis_of_group:
+            self.check_axis_of_group(self.rules.names_axis_of_group[self.name])
+        if self.name in self.rules.counts_axes:
             self.check_results()
-        if self.name in self.known.at_device and len(self.op.operands) != len(self.grid.sizes):
+        if self.name in self.rules.at_device and len(self.op.operands) != len(self.grid.sizes):
             given, wanted = len(self.op.operands), len(self.grid.sizes)
             number = counted(given, "coordinate")
             raise self.fail(f"{number} of a device", f"give {wanted}, one for each axis of the grid")
@@ -92,7 +92,7 @@ class _OpCheck:
 
     def check_axes(self) -> None:
         axes, count = self.axes, len(self.grid.sizes)
-        if self.name not in self.known.names_axes:
+        if self.name not in self.rules.names_axes:
             axes = tuple(axis for entry in axis_lists(self.op.attributes.get("split_axes")) for axis in entry)
         for axis in axes:
             if not 0 <= axis < count:
@@ -156,7 +156,7 @@ class _OpCheck:
         if not (before.has_rank and after.has_rank):
             return
         one, two = ir.ShapedType(before), ir.ShapedType(after)
-        if self.name in self.known.keeps_elements and one.element_type != two.element_type:
+        if self.name in self.rules.keeps_elements and one.element_type != two.element_type:
             hint = "only reductions may convert"
             raise self.fail(f"elements of {one.element_type} become {two.element_type}", hint)
         wanted = [one.get_dim_size(i) for i in range(one.rank)]
@@ -164,7 +164,7 @@ class _OpCheck:
         unknown = ir.ShapedType.get_dynamic_size()
         shape: list[int | None] = [None if size == unknown else size for size in wanted]
         group = self.grid.devices(self.axes)
-        for table, grows in ((self.known.splits, False), (self.known.gathers, True)):
+        for table, grows in ((self.rules.splits, False), (self.rules.gathers, True)):
             if self.name in table:
                 self.resize(shape, table[self.name], group, grows)
         if len(result_shape) != len(shape):
@@ -172,20 +172,20 @@ class _OpCheck:
                 f"{len(shape)} dimensions become {len(result_shape)}", f"the result must have {len(shape)}"
             )
         for i, (size, given) in enumerate(zip(shape, result_shape, strict=True)):
-            if given == unknown and self.name in self.known.may_leave_open:
+            if given == unknown and self.name in self.rules.may_leave_open:
                 continue
-            if size is None and self.name in self.known.keeps_shape:
+            if size is None and self.name in self.rules.keeps_shape:
                 continue
             if given != (unknown if size is None else size):
-                said, wanted_size = "?" if given == unknown else given, "?" if size is None else size
+                given_size, wanted_size = "?" if given == unknown else given, "?" if size is None else size
                 before_it = "x".join("?" if n == unknown else str(n) for n in wanted)
                 hint = f"the operand is {before_it}" + (f", the group has {group} devices" if group else "")
-                raise self.fail(f"dimension {i} of the result must be {wanted_size}, not {said}", hint)
+                raise self.fail(f"dimension {i} of the result must be {wanted_size}, not {given_size}", hint)
 
     def leaves_open(self, dimension: int) -> bool:
         """Whether the size of a dimension of the result is left open, and may be."""
         after = ir.ShapedType(self.op.results[0].type)
-        return self.name in self.known.may_leave_open and after.is_dynamic_dim(dimension)
+        return self.name in self.rules.may_leave_open and after.is_dynamic_dim(dimension)
 
     def resize(self, shape: list[int | None], label: str, group: int | None, grows: bool) -> None:
         """Changes a dimension of a shape as the op does."""

@@ -66,7 +66,7 @@ class Spec:
     reduction: str = "sum"
     halo: tuple[int, ...] = ()
     offsets: tuple[int, ...] = ()
-    said: str = ""  # sdy's sharding, if that says more
+    sdy_sharding: str = ""  # sdy's sharding, if that says more
     entries: int | None = None  # how many dimensions it speaks of, where it has fewer lists than dimensions
 
     def fit(self, grid: Grid, rank: int | None, where: str) -> Spec:

@@ -117,11 +117,11 @@ class Global:
     def write(self) -> None:
         self.put_calls_in_place()
         ops = [op for op in operations_in(self.module) if op.name.startswith("shard.")]
-        said, where = self.module.operation.attributes, location(ops[0]) if ops else ""
+        attributes, where = self.module.operation.attributes, location(ops[0]) if ops else ""
         used = grids_of_collectives(self.module)
-        if DEVICE_OF in said:
-            used.add(_grid_of_device(said[DEVICE_OF], self.meshes))
-            del said[DEVICE_OF]
+        if DEVICE_OF in attributes:
+            used.add(_grid_of_device(attributes[DEVICE_OF], self.meshes))
+            del attributes[DEVICE_OF]
         if len(used) != 1:
             names = ", ".join(symbol(name) for name in sorted(used)) or "none"
             hint = "a program of each device is on one grid"

@@ -67,10 +67,10 @@ class _Ranks(IndexValues):
 
     def of(self, value: Value) -> Table | None:
         if value not in self.numbers:
-            self.numbers[value] = self.found(value)
+            self.numbers[value] = self.evaluated(value)
         return self.numbers[value]
 
-    def found(self, value: Value) -> Table | None:
+    def evaluated(self, value: Value) -> Table | None:
         """A number for each process, as far as that is known."""
         op = None if isinstance(value.owner, ir.Block) else value.owner.operation
         if op is not None and op.name == "mpi.comm_rank":

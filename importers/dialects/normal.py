@@ -239,8 +239,8 @@ class _Normal:
 
     def assumed_cluster(self) -> Any:
         """A cluster of unknown sizes, in a module that declares none, with the axes that it names."""
-        said = " ".join(_AXES_SAID.findall(str(self.module)))
-        rank = max(map(int, re.findall(r"\d+", said)), default=0) + 1
+        axes_text = " ".join(_AXES_SAID.findall(str(self.module)))
+        rank = max(map(int, re.findall(r"\d+", axes_text)), default=0) + 1
         self.note(f"no cluster is declared: one of {counted(rank, 'axis', 'axes')} is assumed", "-:1:1")
         held = {
             "sym_name": ir.StringAttr.get("cluster"),
@@ -293,7 +293,7 @@ class _Normal:
             reduction,
             halo,
             offsets,
-            said=text_of(held[SAID]) if SAID in held else "",
+            sdy_sharding=text_of(held[SAID]) if SAID in held else "",
         )
         grid = find(self.grids, spec.grid, where)
         spec.fit(grid, None, where)
@@ -375,16 +375,16 @@ class _Normal:
     def of_attribute(self, text: str, rank: int | None, op: Operation, where: str) -> Spec:
         """The sharding that ``#mesh.shard<@m, [[0]], partial = max[1]>`` says, or one without a grid."""
         inside = text[text.index("<") + 1 : text.rindex(">")]
-        said = _SHARDING.fullmatch(inside)
-        if said is None:
+        match = _SHARDING.fullmatch(inside)
+        if match is None:
             hint = "its form is <@mesh, [[0], [1]], partial = sum[2]>; the RFC names no mesh"
             raise ShardlogError(f"no sharding: <{inside}>", where=where, hint=hint)
-        lists = axis_lists(said["lists"])
-        if said["grid"] is None:
+        lists = axis_lists(match["lists"])
+        if match["grid"] is None:
             return self.of_rfc(lists, rank, op, where)
-        reduction, partial = read_partial(said["partial"] or "")
+        reduction, partial = read_partial(match["partial"] or "")
         more = text_of(op.attributes[SAID]) if SAID in op.attributes else ""
-        return Spec(said["grid"].strip('"'), lists, partial, reduction, said=more)
+        return Spec(match["grid"].strip('"'), lists, partial, reduction, sdy_sharding=more)
 
     def of_rfc(self, lists: tuple[tuple[int, ...], ...], rank: int | None, op: Operation, where: str) -> Spec:
         """The sharding of the RFC, whose entry behind the last dimension says along which axes the tensor is
@@ -420,11 +420,11 @@ class _Normal:
         if "required" in labels and not ir.BoolAttr(held["required"]).value:
             beside = {**beside, "shard.required": ir.BoolAttr.get(False)}
         if users or not self.define(value, meaning.sharding, beside, meaning.of_one):
-            said = {"sharding": meaning.sharding, **beside}
+            attributes = {"sharding": meaning.sharding, **beside}
             if users:
-                said["shard.for_users"] = self.unit
+                attributes["shard.for_users"] = self.unit
             place, name = ir.InsertionPoint(op), "sdy.sharding_constraint"
-            annotation = ir.Operation.create(name, [type_], [value], said, loc=op.location, ip=place)
+            annotation = ir.Operation.create(name, [type_], [value], attributes, loc=op.location, ip=place)
             value = annotation.result
             self.definers[value] = annotation
         result.replace_all_uses_with(value)
@@ -518,8 +518,8 @@ class _Normal:
 
     def attribute(self, spec: Spec) -> ir.Attribute:
         """The sharding of sdy; all its dimensions are closed."""
-        if spec.said:
-            return self.said(spec)
+        if spec.sdy_sharding:
+            return self.sdy_attribute(spec)
         names = self.named[spec.grid].text
         dimensions = ", ".join("{" + names(axes) + "}" for axes in spec.axes)
         text = f"#sdy.sharding<{symbol(spec.grid)}, [{dimensions}]"
@@ -528,14 +528,14 @@ class _Normal:
             text += f", unreduced={kind}{{{names(sorted(spec.partial))}}}"
         return ir.Attribute.parse(text + ">")
 
-    def said(self, spec: Spec) -> ir.Attribute:
+    def sdy_attribute(self, spec: Spec) -> ir.Attribute:
         """The sharding of sdy that stands beside an annotation as text."""
         try:
-            attribute = ir.Attribute.parse(spec.said)
+            attribute = ir.Attribute.parse(spec.sdy_sharding)
             sdy.TensorShardingAttr(attribute)
         except (ir.MLIRError, ValueError):
             hint = "leave it out, and the annotation alone counts"
-            raise ShardlogError(f"{SAID} is no sharding: {spec.said}", hint=hint) from None
+            raise ShardlogError(f"{SAID} is no sharding: {spec.sdy_sharding}", hint=hint) from None
         return attribute
 
     @cached_property
@@ -692,8 +692,8 @@ class _Normal:
             )
         held = {label: op.attributes[label] for label in op.attributes if "." in label}
         held |= attributes_of(whole, type_.rank) | {"out_sharding": self.attribute(after)}
-        for said in ("sdy.sharding", ENTRIES):
-            held.pop(said, None)
+        for label in ("sdy.sharding", ENTRIES):
+            held.pop(label, None)
         if reduction != "sum":
             number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), self.reductions.index(reduction))
             held["reduction_op"] = number

@@ -88,8 +88,10 @@ def read_whole(op: Operation, name: str, grid: Grid, reduction: str, where: str)
     else:
         dimensions = [i for i, axes in enumerate(lists) if axes]
         lists = [axes for axes in lists if axes]
-        said = ", ".join(map(str, dimensions))
-        note = f"{op.name} names no tensor_axis: its lists of axes are taken for those of dimensions {said}"
+        numbers = ", ".join(map(str, dimensions))
+        note = (
+            f"{op.name} names no tensor_axis: its lists of axes are taken for those of dimensions {numbers}"
+        )
     if len(dimensions) != len(lists):
         message = f"{op.name}: {len(lists)} lists of axes for {len(dimensions)} dimensions"
         raise ShardlogError(message, where=where, hint="give a dimension in tensor_axis for each list")

@@ -487,8 +487,8 @@ class _Reading:
         values = [value for name in order for value in groups.get(name, ())]
         for name in order:
             if len(self.types.get(name, ())) != len(groups.get(name, ())) and not self.function:
-                said = ", ".join(groups.get(name, [f"%{name}"]))
-                raise UnfittingError(self.cursor.at, f"a type for each of {said}")
+                operands = ", ".join(groups.get(name, [f"%{name}"]))
+                raise UnfittingError(self.cursor.at, f"a type for each of {operands}")
         for attribute, value in self.statement.defaults.items():
             if attribute in self.may_say:
                 attributes.setdefault(attribute, value)

@@ -33,7 +33,7 @@ _PLACED = re.compile(r"(?:loc\((?P<where>.+?)\)|(?P<line>\S+:\d+:\d+)): (?:error
 def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
     """The error for a program that XLA does not compile: the first line of XLA's message, and the place of
     the op, if the message has one or names the target of a custom call."""
-    first, hint = _said(message), ""
+    first, hint = _first_line(message), ""
     if "custom_partitioner" in first:
         hint = "XLA calls a Python function there (custom_partitioning): compile in the process that has it"
     if match := _PLACED.search(first):
@@ -46,7 +46,7 @@ def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
     return ShardlogError(f"XLA cannot compile it: {first}", where=where, hint=hint)
 
 
-def _said(message: object) -> str:
+def _first_line(message: object) -> str:
     """The first line of XLA's message. If a Python function raised an error, that error replaces its
     location."""
     first, *rest = str(message).splitlines() or [""]
@@ -142,7 +142,7 @@ def _main() -> None:
             module.operation.attributes["mhlo.num_partitions"] = number
             load(module, devices)
     except Exception as error:  # XLA's, of many classes
-        sys.exit(_said(error))
+        sys.exit(_first_line(error))
 
 
 if __name__ == "__main__":

@@ -273,8 +273,10 @@ class _GspmdWriter:
         axes = manual.axes if manual else ()
         key = (tuple(shardings), axes)
         if key not in self.texts:
-            said = tuple(from_sharding(s, self.meshes[s.mesh], axes) for s in key[0])
-            self.texts[key] = ir.StringAttr.get(str(said[0]) if len(said) == 1 else tuple_text(said))
+            converted = tuple(from_sharding(s, self.meshes[s.mesh], axes) for s in key[0])
+            self.texts[key] = ir.StringAttr.get(
+                str(converted[0]) if len(converted) == 1 else tuple_text(converted)
+            )
         return self.texts[key] if key[0] else None
 
 

@@ -39,12 +39,12 @@ class _Words:
 
 @cache
 def _words() -> _Words:
-    said = _solver().solve({}, ["rewrite", "erased", "shares", "dimension_in"])
+    answers = _solver().solve({}, ["rewrite", "erased", "shares", "dimension_in"])
     return _Words(
-        {name: does for _, name, does in sorted(said["rewrite"])},
-        frozenset(name for (name,) in said["erased"]),
-        frozenset(name for (name,) in said["shares"]),
-        dict(said["dimension_in"]),
+        {name: does for _, name, does in sorted(answers["rewrite"])},
+        frozenset(name for (name,) in answers["erased"]),
+        frozenset(name for (name,) in answers["shares"]),
+        dict(answers["dimension_in"]),
     )
 
 
@@ -184,8 +184,8 @@ class _Rewriting:
             if "reduction" in each.attributes:
                 self.add(facts, "reduced_by", (place, kind_of(each.attributes["reduction"])))
         if not op.name.startswith("shard.") and not len(op.regions):
-            said = self.book.unchecked(describe(op, False, {}))
-            if said["elementwise"]:
+            answers = self.book.unchecked(describe(op, False, {}))
+            if answers["elementwise"]:
                 facts["elementwise"] = [()]
             shapes = {_shape(value) for value in (*op.operands, op.results[0])}
             if len(shapes) == 1 and None not in shapes:
@@ -206,10 +206,10 @@ class _Rewriting:
             return axis in _axes(maker)
         if maker.name.startswith("shard.") or len(maker.regions):
             return False
-        said = self.book.unchecked(describe(maker, False, {}))
-        if said["constant"]:
+        answers = self.book.unchecked(describe(maker, False, {}))
+        if answers["constant"]:
             return True
-        pure = bool(said["pure"]) and len(maker.operands) > 0
+        pure = bool(answers["pure"]) and len(maker.operands) > 0
         return pure and all(self.is_shared(operand, axis) for operand in maker.operands)
 
     # ---- The rewrites --------------------------------------------------------------------------------------

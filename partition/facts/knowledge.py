@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 
 from ...program.ids import Factor, Slot
 from ...program.mlir.types import Operation
-from ...program.signature import RULE, Told, describe, looks_at
+from ...program.signature import RULE, DescribedParts, describe, looks_at
 from ...program.signature import attributes as attributes_of
 from ...rulebook.book import RuleBook
 from ..layouts import PieceSet, Shape
@@ -294,7 +294,7 @@ class RuleReader:
         self.book, self.traits = book, book.traits
         self._looks_at = looks_at([*book.looks_at, *book.partition_looks_at])
         self._modes: dict[str, Rows] = {mode: [()] for mode in modes}
-        self._told = Told()
+        self._told = DescribedParts()
         of_book = _KNOWN.setdefault(book, {})
         if len(of_book.get(tuple(modes), ())) > _MOST_KNOWN:
             del of_book[tuple(modes)]

@@ -86,13 +86,17 @@ def _own(op: Operation, traits: OpTraits) -> Own | None:
         else:
             pairs[numbers.columns[column]] = along
         column += shape_of(part)[numbers.vector]
-    told = numbers._replace(
+    without_pairs = numbers._replace(
         lacking=[dim for dim in numbers.lacking if dim not in pairs],
         batches=sorted(pairs),
         with_batches=[pairs[dim] for dim in sorted(pairs)],
         columns=[dim for dim in numbers.columns if dim not in pairs],
     )
-    return Own(op, slot, told, left) if told.columns and len(pairs) > len(numbers.batches) else None
+    return (
+        Own(op, slot, without_pairs, left)
+        if without_pairs.columns and len(pairs) > len(numbers.batches)
+        else None
+    )
 
 
 def _joined(join: Operation, parts: list[Any], before: Any, mark: Callable[[Any, Any, bool], None]) -> Any:

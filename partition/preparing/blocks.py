@@ -70,7 +70,7 @@ class Blocks:
 
 def asks_for_blocks(op: Operation) -> bool:
     """Whether an op gives a value halos, or parts at offsets."""
-    return any(label in held for held in _said(op) for label in _LABELS)
+    return any(label in held for held in _attributes_of(op) for label in _LABELS)
 
 
 def put_in_blocks(
@@ -87,7 +87,7 @@ def put_in_blocks(
     _Putting(traits, meshes, mark).run(ops)
 
 
-def _said(op: Operation) -> list[Any]:
+def _attributes_of(op: Operation) -> list[Any]:
     """The attributes of an op, and of the arguments of a function."""
     return boundary_attributes(op.opview, "arg_attrs") if op.name == _FUNCTION else [op.attributes]
 
@@ -237,22 +237,22 @@ class _Putting:
     def extend(self, value: Value, blocks: Blocks, nothing: Any, sharding: Any) -> Any:
         """A value in equal parts, each with the rows of its neighbours that it holds."""
         before, after = blocks.halo or (0, 0)
-        dim, said = blocks.dim, _by_part(sharding, blocks.dim)
+        dim, shard_by_part = blocks.dim, _by_part(sharding, blocks.dim)
         own = self.by_part(value, blocks, sharding)
         count, size, parts = len(blocks.own), shape_of(own)[dim + 1], [own]
         reach = size * (count - 1)  # farther away there are no rows
         for distance in range(1, count):
             done = size * (distance - 1)
             if (rows := min(size, before - done)) > 0:
-                last = self.cut(own, dim + 1, size - rows, size, said)
-                parts.insert(0, self.pad(last, nothing, dim, (distance, -distance), said))
+                last = self.cut(own, dim + 1, size - rows, size, shard_by_part)
+                parts.insert(0, self.pad(last, nothing, dim, (distance, -distance), shard_by_part))
             if (rows := min(size, after - done)) > 0:
-                first = self.cut(own, dim + 1, 0, rows, said)
-                parts.append(self.pad(first, nothing, dim, (-distance, distance), said))
-        beside = self.beside(parts, dim + 1, said)
+                first = self.cut(own, dim + 1, 0, rows, shard_by_part)
+                parts.append(self.pad(first, nothing, dim, (-distance, distance), shard_by_part))
+        beside = self.beside(parts, dim + 1, shard_by_part)
         if max(before, after) > reach:
             padding = max(before - reach, 0), max(after - reach, 0)
-            beside = self.pad(beside, nothing, dim + 1, padding, said)
+            beside = self.pad(beside, nothing, dim + 1, padding, shard_by_part)
         return self.of_parts(beside, dim, sharding)
 
     def by_part(self, value: Value, blocks: Blocks, sharding: Any) -> Any:

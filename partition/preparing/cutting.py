@@ -110,7 +110,7 @@ class _Cutting:
     mark: Callable[[Any, Any, bool], None]
     op: Any = None
     narrow: bool = False
-    known: dict[tuple[Any, Any, Cut, bool], Any] = field(default_factory=dict)
+    replacements: dict[tuple[Any, Any, Cut, bool], Any] = field(default_factory=dict)
 
     def instead(self, op: Operation) -> Any:
         """A replacement for the result of a slicing op."""
@@ -124,9 +124,9 @@ class _Cutting:
     def of(self, value: Value, wanted: Cut) -> Any:
         """A slice of a value."""
         key = self.op.block, value, wanted, self.narrow
-        if key not in self.known:
-            self.known[key] = self._of(value, wanted)
-        return self.known[key]
+        if key not in self.replacements:
+            self.replacements[key] = self._of(value, wanted)
+        return self.replacements[key]
 
     def _of(self, value: Value, wanted: Cut) -> Any:
         if _is_whole(value, wanted) or not self.cuts.reaches(value, wanted, narrow=self.narrow):
@@ -158,7 +158,7 @@ class _Cutting:
         if len(parts) == 1:
             return parts[0]
         sizes = [high - low for low, high in wanted]
-        return self._made(join.name, parts, sizes, {"dimension": join.attributes["dimension"]})
+        return self._created(join.name, parts, sizes, {"dimension": join.attributes["dimension"]})
 
     def _cut(self, value: Value, wanted: Cut) -> Any:
         """A slice of a value, whatever makes it."""
@@ -171,9 +171,11 @@ class _Cutting:
             "strides": _integers([1] * len(wanted)),
         }
         sizes = [high - low for low, high in wanted]
-        return self._made(self.op.name, [value], sizes, attributes)
+        return self._created(self.op.name, [value], sizes, attributes)
 
-    def _made(self, name: str, operands: list[Any], sizes: Sequence[int], attributes: dict[str, Any]) -> Any:
+    def _created(
+        self, name: str, operands: list[Any], sizes: Sequence[int], attributes: dict[str, Any]
+    ) -> Any:
         if "sdy.sharding" in self.op.attributes:
             attributes["sdy.sharding"] = self.op.attributes["sdy.sharding"]
         type_ = ir.RankedTensorType.get(sizes, operands[0].type.element_type)

@@ -35,7 +35,7 @@ class Scope:
     block: Any
     parent: Scope | None = None
     before: Any = None  # the op before which ops are written; None: at the end of the block
-    known: dict[Any, Any] = field(default_factory=dict)
+    values: dict[Any, Any] = field(default_factory=dict)
     _end: Any = None
 
     @property
@@ -57,8 +57,8 @@ class Scope:
         """The value under a key in this scope or an outer one, or None."""
         scope: Scope | None = self
         while scope is not None:
-            if key in scope.known:
-                return scope.known[key]
+            if key in scope.values:
+                return scope.values[key]
             scope = scope.parent
         return None
 
@@ -175,11 +175,11 @@ class Builder:
 
     # ---- Constants and places ---------------------------------------------------------------------------
 
-    def known(self, key: Any, make: Callable[[], Any]) -> Any:
+    def shared(self, key: Any, make: Callable[[], Any]) -> Any:
         """The value under a key in the current scope; ``make`` builds it the first time."""
         value = self.scope.find(key)
         if value is None:
-            value = self.scope.known[key] = make()
+            value = self.scope.values[key] = make()
         return value
 
     def splat(self, text: str, element: ir.Type, shape: Sequence[int] = ()) -> Any:
@@ -193,7 +193,7 @@ class Builder:
             value = ir.Attribute.parse(f"dense<{text}> : {type_}")
             return self.one("stablehlo.constant", [], type_, {"value": value})
 
-        return self.known(("splat", text, type_), make)
+        return self.shared(("splat", text, type_), make)
 
     def zero(self, element: ir.Type, shape: Sequence[int] = ()) -> Any:
         """Zeros, or false."""
@@ -225,7 +225,7 @@ class Builder:
             values = start + [self.digit(term, len(table)) for term in terms]
             return reduce(partial(self.binary, "stablehlo.add"), values)
 
-        return self.known(("table", table.tobytes()), make)
+        return self.shared(("table", table.tobytes()), make)
 
     def device_id(self, type_: ir.Type, name: str = "stablehlo.partition_id") -> Any:
         """The number of the device that runs this; the op has this ``name`` if devices are partitions."""
@@ -238,7 +238,7 @@ class Builder:
     def digit(self, term: Digit, count: int) -> Any:
         """A digit of the number of the device that runs this, one of ``count``, times its step, i32."""
         element = ir.IntegerType.get_unsigned(32)
-        value = self.known("device", lambda: self.device_id(self.tensor((), element)))
+        value = self.shared("device", lambda: self.device_id(self.tensor((), element)))
         if term.place > 1:
             value = self.binary("stablehlo.divide", value, self.splat(str(term.place), element))
         if term.place * term.size < count:

@@ -14,14 +14,14 @@ from ...program.function import Function
 from ...program.mlir.modules import boundary_attributes, with_attributes
 from .notes import NONE, Note
 from .options import BINDS, WISHES, CarriedValue, ChosenOption, OptionChooser, Seen
-from .told import ToldOption
+from .user_options import UserOption
 from .visits import Added, CompletedFunction, Held, Visit
 
 _BESIDE = (ENTRIES, HALO, OFFSETS, PARTIAL)  # what an annotation says beside its sharding
 
 
 _NONE = Held(NONE, -1, "", -1, -1)
-_Said = tuple[ir.Attribute, Mapping[str, ir.Attribute]]
+_AttributeAndLabels = tuple[ir.Attribute, Mapping[str, ir.Attribute]]
 
 
 class Body:
@@ -31,16 +31,16 @@ class Body:
         self,
         function: Function,
         options: OptionChooser,
-        by_user: Mapping[Any, ToldOption],
+        by_user: Mapping[Any, UserOption],
         bodies: Mapping[str, Body],
     ) -> None:
         self.function, self.options, self.bodies = function, options, bodies
         self.sweeps = 0  # of this body
         ops = ((node, op.operation) for node, op in enumerate(function.ops)) if by_user else ()
-        self.told = {node: by_user[op] for node, op in ops if op in by_user}
+        self.user_options = {node: by_user[op] for node, op in ops if op in by_user}
         self.notes = options.notes
         read = self.notes.read
-        self.known: dict[tuple[Note, int], _Said] = {}  # by an annotation and a rank
+        self.attributes: dict[tuple[Note, int], _AttributeAndLabels] = {}  # by an annotation and a rank
         self.constraints = {*function.constraints}
         # The node that ends a region -> the op that carries values through it.
         self.around: dict[int, int] = {}
@@ -88,7 +88,7 @@ class Body:
                 self.carry(node, carried, direction, visits)
                 continue
             held, seen = self.seen(node)
-            chosen = self.options.choose(signatures[node], seen, self.told.get(node))
+            chosen = self.options.choose(signatures[node], seen, self.user_options.get(node))
             if chosen is not None:
                 self.give(node, chosen, len(visits))
                 visits.append(Visit(function.name, node, direction, held, chosen))
@@ -247,7 +247,7 @@ class Body:
                     for label in beside:
                         del op.attributes[label]
                 if len(results) == 1 and (held := self.defined.get(results[0], _NONE)) != _NONE:
-                    _set(op, self.said(results[0], held.note)[1])
+                    _set(op, self.written(results[0], held.note)[1])
                 given += self.reshard(op, node, beside)
             for i, value in enumerate(function.operands[node]):
                 held = self.used.get((node, i), _NONE)
@@ -288,16 +288,16 @@ class Body:
 
     def attribute(self, value: int, note: Note) -> ir.Attribute | None:
         """An annotation as an attribute; None where there is none."""
-        return None if note == NONE else self.said(value, note)[0]
+        return None if note == NONE else self.written(value, note)[0]
 
-    def said(self, value: int, note: Note) -> _Said:
+    def written(self, value: int, note: Note) -> _AttributeAndLabels:
         """An annotation as an attribute, and the attributes beside it."""
         key = note, self.rank(value)
-        if key not in self.known:
+        if key not in self.attributes:
             shardings = self.options.shardings
             sharding, beside = without_partial(self.notes.sharding(*key), shardings)
-            self.known[key] = shardings.attribute(sharding, closed=True), beside
-        return self.known[key]
+            self.attributes[key] = shardings.attribute(sharding, closed=True), beside
+        return self.attributes[key]
 
     def reshard(self, op: Any, node: int, beside: Mapping[str, ir.Attribute]) -> list[Added]:
         """Puts constraints behind an op whose results have other annotations than it gives, with the
@@ -306,7 +306,7 @@ class Body:
         behind = self.end(node)
         for result, value in zip(op.results, self.function.results[node], strict=True):
             if value in self.given and not self.notes.same(self.given[value].note, self.defined[value].note):
-                attribute, more = self.said(value, self.given[value].note)
+                attribute, more = self.written(value, self.given[value].note)
                 place = ir.InsertionPoint.after(op)
                 constraint = sdy.ShardingConstraintOp(result, attribute, loc=op.location, ip=place)
                 _set(constraint.operation, {INSERTED: ir.UnitAttr.get(), **beside, **more})
@@ -324,7 +324,7 @@ class Body:
 
     def constrain(self, op: Any, operand: int, value: int, note: Note) -> None:
         """Puts a constraint between a value and one of its uses."""
-        attribute, beside = self.said(value, note)
+        attribute, beside = self.written(value, note)
         constraint = sdy.ShardingConstraintOp(
             op.operands[operand], attribute, loc=op.location, ip=ir.InsertionPoint(op)
         )

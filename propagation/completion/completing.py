@@ -14,8 +14,8 @@ from ...program.signature import text_of
 from ...rulebook.book import RuleBook
 from .body import Body
 from .options import OptionChooser
-from .told import read_told
 from .traversals import TRAVERSALS
+from .user_options import read_user_options
 from .visits import CompletedFunction, Visit
 
 _PARTIAL_SPELLINGS = ("rfc", "mesh19")  # of the dialects whose annotations say partial sums
@@ -33,15 +33,15 @@ def complete(
     module: ir.Module,
     book: RuleBook,
     traversal: str = "backward-forward",
-    told: Sequence[str] = (),
+    user_options: Sequence[str] = (),
     data: bytes = b"",
 ) -> Completion:
     """Completes the annotations of a module, in place.
 
-    ``told`` are sharding options that ops have whatever they see, ``data`` the text that values are named
-    by. Returns the visits that gave annotations, and what was written. Raises ShardlogError as
-    ``import_program`` and ``read_told`` do. The method is that of the device mesh RFC and of LLVM's
-    ``sharding-propagation``.
+    ``user_options`` are sharding options that ops have whatever annotations they see. ``data`` is the text
+    that names values. Returns the visits that gave annotations, and the shardings that were written. Raises
+    ShardlogError as ``import_program`` and ``read_user_options`` do. The method is that of the device mesh
+    RFC and of LLVM's ``sharding-propagation``.
     """
     with module.context, ir.Location.unknown():
         for op in operations_in(module):
@@ -49,10 +49,10 @@ def complete(
                 del op.attributes[INSERTED]  # of a module that was completed before
         reader = ModuleReader(module, book, units=True)
         options = OptionChooser(reader, book, reader.shardings.has_unreduced or _says_partial(module))
-        options_told = read_told(module, told, reader.shardings, data)
+        by_op = read_user_options(module, user_options, reader.shardings, data)
         visits, bodies = list[Visit](), dict[str, Body]()
         for function in reader.functions.values():
-            bodies[function.name] = Body(function, options, options_told, bodies)
+            bodies[function.name] = Body(function, options, by_op, bodies)
         reader.check_calls()
         called = reader.called()
         for number, direction in enumerate(TRAVERSALS[traversal], 1):

@@ -11,7 +11,7 @@ from ...importers.program import ModuleReader
 from ...program.reductions import COMBINED_BY
 from ...rulebook.book import RuleBook
 from .notes import Facts, Note, Notes
-from .told import ToldOption
+from .user_options import UserOption
 
 BINDS, WISHES = "binds", "wishes"
 _MOST_WISHES = 10  # that a candidate may drop; those after the first ten are kept
@@ -87,7 +87,7 @@ class OptionChooser:
         self.book = book
         self.mode: Facts = {"leaves_partial": [()]} if leaves_partial else {}
         self._questions: dict[
-            tuple[int, tuple[tuple[int, Seen], ...], ToldOption | None], ChosenOption | None
+            tuple[int, tuple[tuple[int, Seen], ...], UserOption | None], ChosenOption | None
         ] = {}
         self._ops: dict[int, tuple[int, Facts]] = {}
         self._alike: dict[Any, int] = {}
@@ -138,27 +138,27 @@ class OptionChooser:
         return [kind for kind, name in COMBINED_BY.items() if name.partition(".")[2] in names]
 
     def choose(
-        self, signature: int, seen: tuple[tuple[int, Seen], ...], told: ToldOption | None = None
+        self, signature: int, seen: tuple[tuple[int, Seen], ...], user_option: UserOption | None = None
     ) -> ChosenOption | None:
         """The option of an op that sees these annotations, by slot; None where there is none. What the user
         tells is its option, whatever it sees.
 
-        Raises ShardlogError where an op cannot have the option that the user tells.
+        Raises ShardlogError where an op cannot have the option that the user gives it.
         """
         number, facts = self.op(signature)
-        if told is not None and len(told.loops) > len(facts["factor"]):
-            message = f"{len(told.loops)} lists, and the op has {len(facts['factor'])} loops"
+        if user_option is not None and len(user_option.loops) > len(facts["factor"]):
+            message = f"{len(user_option.loops)} lists, and the op has {len(facts['factor'])} loops"
             hint = "give one list for each loop; shardlog rules show lists them"
-            raise ShardlogError(message, where=told.where, hint=hint)
-        key = number, seen, told
+            raise ShardlogError(message, where=user_option.where, hint=hint)
+        key = number, seen, user_option
         if key not in self._questions:
-            self._questions[key] = self._chosen(facts, seen, told) if facts["maps"] else None
+            self._questions[key] = self._chosen(facts, seen, user_option) if facts["maps"] else None
         return self._questions[key]
 
     def _chosen(
-        self, op: Facts, seen: tuple[tuple[int, Seen], ...], told: ToldOption | None
+        self, op: Facts, seen: tuple[tuple[int, Seen], ...], user_option: UserOption | None
     ) -> ChosenOption | None:
-        facts: Facts = {**op, **self.mode, **(told.facts if told else {})}
+        facts: Facts = {**op, **self.mode, **(user_option.facts if user_option else {})}
         for slot, one in seen:
             facts.setdefault("annotated", []).append((slot, one.strength))
             if one.differs:
@@ -171,10 +171,10 @@ class OptionChooser:
             answers = self.book.completion(facts)
             if answers["chosen"] and min(level for _, level in answers["resharding"]) == 0:
                 break
-        if told is not None and answers["unsplit"]:
+        if user_option is not None and answers["unsplit"]:
             (loop,) = min(answers["unsplit"])
             hint = "ops are split along parallel loops and reductions of more than one element"
-            raise ShardlogError(f"loop {loop} of the op cannot be split", where=told.where, hint=hint)
+            raise ShardlogError(f"loop {loop} of the op cannot be split", where=user_option.where, hint=hint)
         if not answers["chosen"]:
             return None
         return self._read(facts, answers)

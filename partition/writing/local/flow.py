@@ -87,7 +87,7 @@ def _constant(walk: Writer, number: int, knowledge: Knowledge) -> None:
             part = ir.DenseElementsAttr.get_splat(local, splat)
             return _shaped(walk, op, local, {name: part})
         whole = replicated(len(shape))
-        copied = walk.builder.known((result, whole), lambda: walk.builder.copy(op).results[0])
+        copied = walk.builder.shared((result, whole), lambda: walk.builder.copy(op).results[0])
         return carry_out(walk.builder, copied, shape, whole, walk.planner.route(shape, whole, layout).steps)
 
     walk.define_made(result, shape, home, make)

@@ -28,7 +28,7 @@ _EXPECTED = "expected an op's result and the axes of each of its loops, as in %4
 
 
 @dataclass(frozen=True)
-class ToldOption:
+class UserOption:
     """The option that a user gives an op: on which grid, and which atoms of its axes split each loop.
     ``where`` is the place for messages."""
 
@@ -40,19 +40,19 @@ class ToldOption:
     def facts(self) -> Facts:
         """The option as the rules of completion read it."""
         split = [(loop, p, x) for loop, axes in enumerate(self.loops) for p, x in enumerate(axes)]
-        return {"told": [(self.grid,)], "tells": split}
+        return {"user_grid": [(self.grid,)], "user_splits": split}
 
 
-def read_told(
+def read_user_options(
     module: ir.Module, texts: Sequence[str], shardings: Shardings, data: bytes
-) -> dict[ir.Operation, ToldOption]:
+) -> dict[ir.Operation, UserOption]:
     """The options that texts give ops of the main function, called as ``data`` calls their results, and those
     that other ops have in the module.
 
     Raises ShardlogError for a text that is none, a value that no op gives, axes that the grid does not have,
     and for two options of an op.
     """
-    options: dict[ir.Operation, ToldOption] = {}
+    options: dict[ir.Operation, UserOption] = {}
     targets = Targets(module, data) if texts else None
     for text in texts:
         assert targets is not None
@@ -81,7 +81,7 @@ def read_told(
     return options
 
 
-def _read(match: re.Match[str], shardings: Shardings, where: str) -> ToldOption:
+def _read(match: re.Match[str], shardings: Shardings, where: str) -> UserOption:
     grid, axes = _grid(match["grid"], shardings, where)
     try:
         lists = json.loads(match["lists"])
@@ -99,7 +99,7 @@ def _read(match: re.Match[str], shardings: Shardings, where: str) -> ToldOption:
     for entry in named:
         whole = (SubAxis(name, 1, axes[name]) for name in entry)
         loops.append(tuple(x for axis in whole for x in shardings.meshes.split(grid, axis)))
-    return ToldOption(where, grid, tuple(loops))
+    return UserOption(where, grid, tuple(loops))
 
 
 def _grid(name: str | None, shardings: Shardings, where: str) -> tuple[int, dict[str, int]]:
