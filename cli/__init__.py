@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..console.datalog import FILES
 from ..console.parser import Parser, check_texts
@@ -75,12 +75,16 @@ def _add_all(commands: Commands) -> None:
     _add_datalog(commands)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit status (1: a check found something, 2: bad input)."""
-    return status_of(lambda: _carry_out(arguments), f"shardlog {' '.join(sys.argv[1:2])}", unusable)
+def main(arguments: Sequence[str] | None = None, kept: list[Any] | None = None) -> int:
+    """Runs the command line; returns the exit status (1: a check found something, 2: bad input).
+
+    What the command made is ``kept`` there. A process that is about to end need not free a large run.
+    """
+    name, kept = f"shardlog {' '.join(sys.argv[1:2])}", [] if kept is None else kept
+    return status_of(lambda: _carry_out(arguments, kept), name, unusable)
 
 
-def _carry_out(arguments: Sequence[str] | None) -> int | None:
+def _carry_out(arguments: Sequence[str] | None, kept: list[Any]) -> int | None:
     given = sys.argv[1:] if arguments is None else arguments
     completing = "_ARGCOMPLETE" in os.environ
     top = parser("datalog" if given[:1] == ["datalog"] and not completing else "")
@@ -90,6 +94,7 @@ def _carry_out(arguments: Sequence[str] | None) -> int | None:
 
             autocomplete(top)
     options = _parsed(top, arguments)
+    kept.append(options)
     check_texts(options, _FILES)
     try:
         status: int | None = options.carry_out(options)

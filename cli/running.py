@@ -126,6 +126,7 @@ def session_of(options: argparse.Namespace, *, names: bool = False) -> Session:
     source = "-" if options.module == "-" else Path(options.module)
     with Progress() as progress:
         session = Session(run_with(source, Options(**run_options), progress, names=names))
+    options.session = session  # it lives as long as these
     if (agreement := session.agreement()) is not None:
         show(f"shardlog: {agreement}", sys.stderr)
     for op in session.unknown_ops:
@@ -146,7 +147,8 @@ def open_or_run(options: argparse.Namespace) -> Session:
     if not is_saved(Path(options.module)):
         return session_of(options, names=True)
     refuse_changes(options, options.module)
-    return opened(options.module)
+    options.session = session = opened(options.module)
+    return session
 
 
 def opened(path: str) -> Session:

@@ -44,7 +44,7 @@ def report(
     return page_of(
         _FOLDER / "page.html.j2",
         title=Path(programs.result.record.name).name,
-        data=base64.b64encode(zlib.compress(data, 9)).decode(),
+        data=base64.b64encode(zlib.compress(data)).decode(),
         style=_read("page.css"),
         scripts=[_read(f"{name}.js") for name in _SCRIPTS],
     )
