@@ -142,7 +142,7 @@ def variables_of(
             roles = zip(spot.values, spot.knowledge.roles, strict=True)
             each = [anew(value, number, weight) if role == "operand" else weight for value, role in roles]
             weights = tuple(each) if any(often != weight for often in each) else ()
-        spots.append(Spot(*spot[:5], weight, weights))
+        spots.append(spot if weight == 1.0 and not weights else Spot(*spot[:5], weight, weights))
     result = 0
     for number, need in facts.needs:
         if boundary is not None and number == boundary.terminator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from math import inf
 from typing import Any
 
@@ -15,13 +16,13 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 from shardlog.cli.partitioning import collectives_text
 from shardlog.explanations.partitioned import Partitioned
-from shardlog.partition.choice import tuning
+from shardlog.partition.choice import problem, tuning
 from shardlog.partition.choice.candidates import Candidates
 from shardlog.partition.choice.choosing import Chooser
 from shardlog.partition.choice.costs import Costs
 from shardlog.partition.choice.homes import Homes, never
 from shardlog.partition.choice.least.sums import sum_of
-from shardlog.partition.choice.variables import Variables
+from shardlog.partition.choice.variables import ValueKind, Variables
 from shardlog.partition.facts.annotated import Annotated
 from shardlog.partition.facts.flow import facts_of
 from shardlog.partition.facts.kinds import Kinds
@@ -483,6 +484,48 @@ def test_ways_are_those_that_the_rules_give_each_time(name: str, monkeypatch: py
     _KEPT.clear()
     assert result.programs.made(ProgramChoice()).text() == shared
     _KEPT.clear()
+
+
+@pytest.mark.parametrize("name", ["train step", "ragged_dot", "scan", "convolution"])
+def test_values_and_kinds_are_those_found_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[tuple[Any, ...]]()
+
+    def variables(*given: Any) -> Variables:
+        found = Variables(*given)
+        asked.append((found, *given[:5]))
+        return found
+
+    monkeypatch.setattr(problem, "Variables", variables)
+    shardlog.run(lowered(name, 3)).partition()
+    ((found, spots, needs, _, carried, opened),) = asked
+    slots = [
+        (
+            value,
+            role == "result",
+            t in spot.free,
+            spot.knowledge.shapes[t],
+            spot.knowledge.widths[t],
+            spot.held[t],
+        )
+        for spot in spots
+        for t, (value, role) in enumerate(zip(spot.values, spot.knowledge.roles, strict=True))
+    ]
+    made = {value for value, result, *_ in slots if result}
+    users = Counter(value for value, result, free, *_ in slots if not result and not free)
+    kinds = dict[int, ValueKind]()
+    for value, _, free, shape, width, home in slots:
+        several = users[value] > 1
+        if shape and value not in kinds and (value in made or (several and not free)):
+            kinds[value] = ValueKind(shape, width, home, value in made, several, carried.get(value))
+    assert not opened and found.values == list(kinds)
+    assert [found.kinds[of] for of in found.of.tolist()] == list(kinds.values())
+    number = {value: n for n, value in enumerate(kinds)}
+    assert found.numbers == [tuple(number.get(value, -1) for value in spot.values) for spot in spots]
+    for value, of in zip(kinds, found.of.tolist(), strict=True):
+        wanted = Counter((need.layout, need.weight) for need in needs if need.value == value)
+        assert found.wanted[of] == wanted
+    for spot, row in zip(spots, found.row_of.tolist(), strict=True):
+        assert spot._replace(values=()) == found.spots[row]._replace(values=())
 
 
 def test_what_is_found_is_near_the_least() -> None:

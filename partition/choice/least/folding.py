@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-
 import numpy as np
 import numpy.typing as npt
-
-from ....program.columns import numbered
 
 Integers = npt.NDArray[np.int64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def classes(
-    spots: Sequence[Hashable], values: Sequence[Hashable], slots: Sequence[tuple[int, ...]], steps: int
+    spots: Integers, values: Integers, slots: Integers, offsets: Integers, steps: int
 ) -> tuple[Integers, Integers]:
     """The class of each spot and of each value, by their own facts and those of their surroundings up to some
-    ``steps``. ``slots`` are the values of each spot, -1 for none. Spots of one class have, slot by slot,
-    values of one class."""
-    count = np.asarray([len(s) for s in slots], dtype=np.int64)
-    value = np.asarray([n for s in slots for n in s], dtype=np.int64)
-    spot = np.repeat(np.arange(len(slots)), count)
-    place = np.asarray([t for s in slots for t in range(len(s))], dtype=np.uint64)
-    spot, place, value = spot[value >= 0], place[value >= 0], value[value >= 0]
-    alone = mixed(numbered(spots)[1].astype(np.uint64))
-    around = mixed(numbered(values)[1].astype(np.uint64) + np.uint64(1 << 40))
+    ``steps``. ``spots`` and ``values`` are numbers, equal for those with equal facts of their own. ``slots``
+    are the values of each spot, -1 for none; those of a spot start at its offset. Spots of one class have,
+    slot by slot, values of one class."""
+    spot = np.repeat(np.arange(len(spots)), np.diff(offsets))
+    place = (np.arange(len(slots)) - offsets[spot]).astype(np.uint64)
+    spot, place, value = spot[slots >= 0], place[slots >= 0], slots[slots >= 0]
+    alone = mixed(spots.astype(np.uint64))
+    around = mixed(values.astype(np.uint64) + np.uint64(1 << 40))
     for _ in range(steps):
         seen = alone.copy()
         np.add.at(seen, spot, mixed(around[value] + place))
