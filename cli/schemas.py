@@ -106,6 +106,7 @@ _MOVED = record(
     topology=or_null(TEXT),
     written=FLAG,
     inside=FLAG,
+    maps=TEXT,
     ways=array(_of(ComparedWay)),
     because=array(_of(Because)),
     causes=array(_WHY),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .ids import Factor
 
 PASS_THROUGH = "pass_through"
@@ -22,6 +24,12 @@ def part_number(part: str, number: int) -> Factor:
 def factor_name(factor: int) -> str:
     """The name of a factor in a sharding rule, as Shardy writes it: i, j, ..., z, z_1, ..."""
     return _LETTERS[factor] if factor < len(_LETTERS) else f"z_{factor - len(_LETTERS) + 1}"
+
+
+def maps_text(maps: Iterable[Iterable[Iterable[int]]], operands: int) -> str:
+    """The factors of each dimension of the operands and of the results: ``([i, k], [k])->([i])``."""
+    tensors = [f"[{', '.join(''.join(map(factor_name, dim)) for dim in dims)}]" for dims in maps]
+    return f"({', '.join(tensors[:operands])})->({', '.join(tensors[operands:])})"
 
 
 def loop_name(loop: int) -> str:

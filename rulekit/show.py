@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import ShardlogError, closest
-from ..program.factors import MARKED, factor_name
+from ..program.factors import MARKED, factor_name, maps_text
 from ..rulebook.book import RuleBook
 from ..rulebook.notations.einsum import read_text
 from .case import Case, file_cases, line_cases, shipped_cases
@@ -16,12 +16,11 @@ from .origin import Origins
 
 def notation(case: Case) -> str:
     """The factors of a case as Shardy writes them: ``([i, k], [k])->([i]) {i=8, k=2} reduction={k}``."""
-    tensors = []
-    for t, shape in enumerate(case.shapes):
-        dims = ["".join(map(factor_name, case.maps.get((t, d), []))) for d in range(len(shape or ()))]
-        tensors.append(f"[{', '.join(dims)}]")
+    maps = [
+        [case.maps.get((t, d), []) for d in range(len(shape or ()))] for t, shape in enumerate(case.shapes)
+    ]
     sizes = ", ".join(f"{factor_name(f)}={n}" for f, n in sorted(case.factors.items()))
-    text = f"({', '.join(tensors[: case.operands])})->({', '.join(tensors[case.operands :])})"
+    text = maps_text(maps, case.operands)
     text += f" {{{sizes}}}" if sizes else ""
     for kind in MARKED:
         factors = [factor_name(f) for f, k in sorted(case.kinds.items()) if k == kind]

@@ -117,6 +117,14 @@ def test_unknown_strategy() -> None:
 def test_something_that_is_no_program() -> None:
     with pytest.raises(shardlog.ShardlogError, match="cannot read a program from a int"):
         shardlog.run(3)
+    with pytest.raises(shardlog.ShardlogError, match="cannot read a program from a"):
+        shardlog.run(jax.make_jaxpr(jnp.tanh)(1.0))
+
+
+def test_a_number_is_no_name_of_a_value() -> None:
+    with pytest.raises(shardlog.ShardlogError, match="3 is no name of a value") as error:
+        shardlog.run("module { func.func @main(%x: tensor<4xf32>) { return } }").why(3)  # type: ignore[arg-type]
+    assert "partition().why(0) explains a collective" in error.value.hint
 
 
 # ---- Running what comes out -------------------------------------------------------------------------------

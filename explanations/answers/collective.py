@@ -90,11 +90,12 @@ class Moved:
     It has the layout of the tensor before and after: a text per dimension, and the axes over which it is
     partial. ``steps`` are the numbers of the collectives in between, in order. ``begun`` is where the partial
     sums begin, if ops pass them on. ``chosen`` are tensors at the op whose sharding differs from
-    propagation's. Also how the op is computed, where the axes come from, and the times if the collective
-    overlaps with products. ``written``: it is in the program that was read, in a manual computation.
-    ``inside``: it is in the computation that a Python function of the user gives each device for the op.
-    ``program`` is the chosen one. If it has a topology, the bytes of ways are those that a device could send
-    there in the time of the way.
+    propagation's. ``maps`` has the factors of the dimensions of the op, as ``([i, k], [k, j])->([i, j])``; it
+    is empty if no way to compute it was chosen. Also how the op is computed, where the axes come from, and
+    the times if the collective overlaps with products. ``written``: it is in the program that was read, in a
+    manual computation. ``inside``: it is in the computation that a Python function of the user gives each
+    device for the op. ``program`` is the chosen one. If it has a topology, the bytes of ways are those that a
+    device could send there in the time of the way.
     """
 
     program: ProgramChoice
@@ -107,6 +108,7 @@ class Moved:
     chosen: tuple[ChosenHome, ...]
     written: bool
     inside: bool
+    maps: str
     ways: tuple[ComparedWay, ...]
     because: tuple[Because, ...]
     causes: tuple[Explanation, ...]
@@ -126,6 +128,7 @@ class Moved:
         entry["begun"] = [asdict(each) for each in self.begun]
         entry["chosen"] = [asdict(each) for each in self.chosen]
         entry |= {"topology": self.program.topology, "written": self.written, "inside": self.inside}
+        entry["maps"] = self.maps
         entry["ways"] = [asdict(way) for way in self.ways]
         entry["because"] = [asdict(each) for each in self.because]
         entry["causes"] = [cause.as_json() for cause in self.causes]
@@ -171,8 +174,9 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
         apart, both = time_text(beside.apart), time_text(beside.beside)
         products = "1 product" if beside.products == 1 else f"{beside.products} products"
         lines.append(f"    {beside.devices} parts, beside {products}: {both} in place of {apart}")
-    if moved.because:
-        lines.append(f"  {sent.op} is computed in parts:")
+    if moved.maps:
+        parts = "in parts:" if moved.because else "whole"
+        lines += wrapped("  ", f"{sent.op} {moved.maps} is computed {parts}")
         for because in moved.because:
             lines += _because(because)
     if len(moved.ways) > 1:

@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
-from ...program.factors import PASSING, PICKING, factor_name
+from ...program.factors import PASSING, PICKING, factor_name, maps_text
 from ...runs.partitioned import PartitionedRun
 from ..answers.collective import Because, Begun, ChosenHome, ComparedWay, Moved
 from ..answers.why import Explanation
@@ -63,6 +63,9 @@ class Asked:
             tuple(self._placed(number)),
             self.program.traits.lowering(purpose.op.name) == "collective",
             purpose.inside,
+            maps_text(knowledge.maps, knowledge.roles.count("operand"))
+            if choice is not None and knowledge is not None
+            else "",
             tuple(self._ways(knowledge, choice)) if choice is not None and knowledge is not None else (),
             tuple(self._because(knowledge, choice.taken))
             if choice is not None and knowledge is not None

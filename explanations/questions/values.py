@@ -30,6 +30,9 @@ class Values:
 
         Raises ShardlogError with the nearest names where there is none.
         """
+        if not isinstance(name, str):
+            hint = "as in 'result' or 'model.py:42'; partition().why(0) explains a collective"
+            raise ShardlogError(f"{name!r} is no name of a value", where=self._record.name, hint=hint)
         values = self._record.named(name) or self._parts(name)
         if values:
             return values

@@ -67,7 +67,7 @@ def lowered(source: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None
     elif args or kwargs:
         given = f"arguments for a {type(source).__name__}"
         raise ShardlogError(given, hint="only functions take arguments")
-    if hasattr(source, "jaxpr"):
+    if hasattr(source, "jaxpr") and hasattr(source, "lower"):  # a jaxpr alone has no module
         # The devices do not matter, and there may be none: a mesh can be abstract.
         return source.lower(lowering_platforms=("cpu",))
     return source

@@ -25,6 +25,7 @@ def test_a_sum_is_followed_back_to_the_annotation_of_a_weight() -> None:
     assert taken.factors == (("i", "data"), ("k", "model"))
     assert taken.bytes == 4 * 16 * 4 * 2 * 3 // 4  # of a part of the result: twice three quarters
     assert all(way.bytes >= taken.bytes and way.lost for way in others)
+    assert moved.maps == "([i, k], [k, j])->([i, j])"
     assert [(b.factor, b.sentence) for b in moved.because] == [
         ("i", "A part of factor i gives a part of the result."),
         ("k", "A part of factor k gives a partial result."),
