@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands, common: argparse.ArgumentParser) -> None:
-    """Adds the command."""
+    """Adds the commands."""
+    _add_auto(commands)
+    _add_why(commands)
+    _add_diff(commands)
+
+
+def _add_auto(commands: Commands) -> None:
     auto = commands.add_parser("auto", help="find shardings for arguments and results, by cost on a machine")
     auto.add_argument("module", metavar="MODULE", help=MODULE)
     about = "the mesh, as in data=4,model=2; default: the module's"
@@ -65,6 +71,8 @@ def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     add_json(auto, "print the plan as JSON")
     auto.set_defaults(carry_out=_auto)
 
+
+def _add_why(commands: Commands) -> None:
     why = commands.add_parser(
         "why-plan", help="say which layouts of an argument come next in a plan, and why"
     )
@@ -76,6 +84,8 @@ def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     why.add_argument("--module", metavar="MODULE", help=about)
     why.set_defaults(carry_out=_why)
 
+
+def _add_diff(commands: Commands) -> None:
     diff = commands.add_parser("diff-plan", help="compare two plans of a model")
     diff.add_argument("plan", metavar="PLAN.json", help="a plan that shardlog auto wrote")
     diff.add_argument("changed", metavar="OTHER.json", help="another one, also of another size")

@@ -13,7 +13,8 @@ from jaxlib.mlir import ir
 from ..importers.listing import Listing
 from ..partition.executions import Executions
 from ..partition.facts.kinds import Kind, Kinds
-from ..partition.finishing.combining import NUMBER, combined_sizes
+from ..partition.finishing.combining.blocks import NUMBER
+from ..partition.finishing.combining.combining import combined_sizes
 from ..program.boundaries import boundary_axes
 from ..program.columns import numbered, told_apart
 from ..program.ids import Item as ProgramItem

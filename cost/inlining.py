@@ -11,7 +11,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
 from ..importers.listing import Listing, listing_of
-from ..partition.finishing.combining import NUMBER, combination, erase_repeats
+from ..partition.finishing.combining.blocks import NUMBER, combination
+from ..partition.finishing.combining.duplicates import erase_repeats
 from ..partition.finishing.loops import put_before_loops
 from ..program.columns import distinct
 from ..program.mlir.modules import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..partition.finishing.combining import combination
+from ..partition.finishing.combining.blocks import combination
 from ..program.signature import DescribedParts, describe
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits

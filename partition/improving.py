@@ -27,7 +27,7 @@ from .facts.annotated import Annotated
 from .facts.flow import facts_of
 from .facts.made import is_ordered, may_repeat
 from .facts.recording import Decided, Facts
-from .finishing.combining import combined_sizes
+from .finishing.combining.combining import combined_sizes
 from .finishing.passes import FINISHED, Draft
 from .layouts import Pieces
 from .plan import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,62 @@ def run_with(
     """
     tell = progress or (lambda stage, done: None)
     tell("reading", 0.0)
+    read = _read(source, options, tell, dropped, names)
+    program, book, options = read.program, read.book, read.options
+    unknown_ops = _unknown_ops(program, read.text)
+    op_names = set(program.classes.signatures.names)  # a created constraint has no op
+    for message in book.unknown_priorities(program.classes.signatures.examples):
+        warnings.warn(message, stacklevel=3)
+    fixpoint = propagate(
+        program, book, options.strategy, lambda done: tell("propagating", 0.5 + 0.25 * done), last=read.last
+    )
+    shardings = shardings_of(program, book, fixpoint, closed=options.closed)
+    tell("writing", 0.75)
+    with read.text.places():
+        bodies = write_module(read.module, program.graph, program.classes, shardings)
+        with read.module.context:
+            if read.completion is None:  # MLIR's dialects reshard where Shardy's export refuses
+                check_unreduced(read.module, program.shardings, book, op_names)
+            check_single_devices(read.module, program.shardings, book)
+    _attach(read.module, program, book, options)
+    return Result(
+        read.module,
+        fixpoint.stages,
+        unknown_ops,
+        read.tactics,
+        read.text,
+        book,
+        program,
+        fixpoint,
+        shardings,
+        bodies,
+        options,
+        read.completion,
+        read.names,
+    )
+
+
+@dataclass(frozen=True)
+class _ReadProgram:
+    """A program before propagation, with the rules and the options of its run. ``last`` is the last user
+    priority that propagates. ``names`` are those of values, where they were asked for."""
+
+    module: ir.Module
+    text: Text
+    options: Options
+    book: RuleBook
+    program: ImportedModule
+    tactics: tuple[Applied, ...]
+    last: int | None
+    completion: Completion | None
+    names: dict[str, FunctionNames] | None
+
+
+def _read(
+    source: Any, options: Options, tell: Callable[[str, float], None], dropped: Collection[Cell], names: bool
+) -> _ReadProgram:
+    """Reads a source, annotates it as the options say, and imports it without the annotations of the cells
+    ``dropped``."""
     module, text, options, changed = _annotated(source, options)
     with text.places():
         book = _book_of(options)
@@ -82,37 +138,7 @@ def run_with(
         functions = (instance.function for instance in program.graph.instances)
         as_read = not (options.annotate or options.steps or completes or dropped)
         names_read = _names_in(module, text, functions) if names and as_read else None
-    unknown_ops = _unknown_ops(program, text)
-    op_names = set(program.classes.signatures.names)  # a created constraint has no op
-    for message in book.unknown_priorities(program.classes.signatures.examples):
-        warnings.warn(message, stacklevel=3)
-    fixpoint = propagate(
-        program, book, options.strategy, lambda done: tell("propagating", 0.5 + 0.25 * done), last=last
-    )
-    shardings = shardings_of(program, book, fixpoint, closed=options.closed)
-    tell("writing", 0.75)
-    with text.places():
-        bodies = write_module(module, program.graph, program.classes, shardings)
-        with module.context:
-            if not completes:  # MLIR's dialects reshard where Shardy's export refuses
-                check_unreduced(module, program.shardings, book, op_names)
-            check_single_devices(module, program.shardings, book)
-    _attach(module, program, book, options)
-    return Result(
-        module,
-        fixpoint.stages,
-        unknown_ops,
-        tactics,
-        text,
-        book,
-        program,
-        fixpoint,
-        shardings,
-        bodies,
-        options,
-        completion,
-        names_read,
-    )
+    return _ReadProgram(module, text, options, book, program, tactics, last, completion, names_read)
 
 
 def _annotated(source: Any, options: Options) -> tuple[ir.Module, Text, Options, bool]:

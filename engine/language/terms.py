@@ -40,6 +40,7 @@ CASTS = {
     "ftoi": "to_number", "utoi": "to_number", "itou": "to_unsigned", "ftou": "to_unsigned",
     "itof": "to_float", "utof": "to_float",
 }  # fmt: skip
+_CONSTANTS = frozenset(["number", "unsigned", "float", "address", "string"])
 _AGGREGATES = frozenset(["count", "sum", "min", "max", "mean"])
 DEEPEST = 100  # levels of a term or of a body, which functions on them recurse through
 
@@ -118,18 +119,8 @@ class TermParser(TokenReader):
             return Variable(text, at)
         if kind == "_":
             return Wildcard(at)
-        if kind == "number":
-            return Constant(self.integer(text, at, -(1 << 63), (1 << 64) - 1), "integer", at)
-        if kind == "unsigned":
-            return Constant(self.integer(text[:-1], at, 0, (1 << 64) - 1), "unsigned", at)
-        if kind == "float":
-            return Constant(float(text), "float", at)
-        if kind == "address":
-            return Constant(self.address(text, at), "integer", at)
-        if kind == "string":
-            symbol = unescape(text, at, self.reporter)
-            self.module.symbols.setdefault(symbol)
-            return Constant(symbol, "symbol", at)
+        if kind in _CONSTANTS:
+            return self.constant(kind, text, at)
         if kind in _PREFIX:
             value = self.expression(_PREFIX_STRENGTH)
             if kind == "-" and isinstance(value, Constant) and value.kind in ("integer", "float"):
@@ -150,6 +141,24 @@ class TermParser(TokenReader):
                 return Counter(at)
             name = self.qualified("the name of a branch")[0]
             return Branch(name, self.arguments(")") if self.accept("(") else (), at)
+        return self.call(kind, at)
+
+    def constant(self, kind: str, text: str, at: int) -> Constant:
+        """A token of one of the kinds ``_CONSTANTS``."""
+        if kind == "number":
+            return Constant(self.integer(text, at, -(1 << 63), (1 << 64) - 1), "integer", at)
+        if kind == "unsigned":
+            return Constant(self.integer(text[:-1], at, 0, (1 << 64) - 1), "unsigned", at)
+        if kind == "float":
+            return Constant(float(text), "float", at)
+        if kind == "address":
+            return Constant(self.address(text, at), "integer", at)
+        symbol = unescape(text, at, self.reporter)
+        self.module.symbols.setdefault(symbol)
+        return Constant(symbol, "symbol", at)
+
+    def call(self, kind: str, at: int) -> Term:
+        """A call or an aggregate, whose name has been read. Reports all other tokens."""
         if kind == "autoinc":
             self.take("(", "`(` after `autoinc`")
             self.take(")", "`)`: `autoinc` takes nothing")

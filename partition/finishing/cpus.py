@@ -21,7 +21,7 @@ from ...rulebook.traits import OpTraits
 from ..choice import tuning
 from ..writing.building import element_of, shape_of
 from .collectives import FROM_EACH, TO_EACH, dimension
-from .combining import write_as_one
+from .combining.combining import write_as_one
 from .products import exchange, exchangeable, exchanged_order
 
 # ---- Collectives -----------------------------------------------------------------------------------------

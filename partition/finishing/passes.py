@@ -20,8 +20,9 @@ from ..forms import Form
 from ..layouts import Axes
 from ..preparing.calls import put_in_place_of_calls
 from ..writing.building import OUTSIDE, Sent, channel_of
-from . import collective_matmul, combining, cpus, loops, rewrites, tpus, unsupported
+from . import collective_matmul, cpus, loops, rewrites, tpus, unsupported
 from .collective_matmul import Window
+from .combining import combining, duplicates
 
 
 @dataclass
@@ -121,7 +122,7 @@ def send_before_loops(draft: Draft) -> None:
 def send_once(draft: Draft) -> None:
     """Erases duplicate collectives."""
     if draft.repeats:
-        draft.sent = combining.sent_once(draft.module, draft.traits, draft.sent)
+        draft.sent = duplicates.sent_once(draft.module, draft.traits, draft.sent)
 
 
 # ---- Passes for printing or compiling --------------------------------------------------------------------

@@ -11,8 +11,8 @@ from ...program.mlir.modules import ops_in
 from ...program.mlir.types import Operation
 from ...rulebook.traits import OpTraits
 from ..writing.building import element_of, shape_of
-from . import combining
 from .collectives import FROM_EACH, TO_EACH, WriterBefore, count, dimension
+from .combining import combining
 from .unsupported import exchange_and_combine
 
 _LANES, _SUBLANES = 128, 8  # elements in a row of a tile of a TPU's memory, and rows
