@@ -339,6 +339,7 @@ class Program:
         from .tables import from_rows
 
         if self._request.functors:  # which only a run calls
+            self._proofs = None
             self._store.evaluate(list(self.relations), limits or self.limits)
         names = self._program.relations
         plan, shared = compile_query(self._request, body, names, self._store.complete(), self._given)

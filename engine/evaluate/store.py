@@ -137,6 +137,20 @@ class Store(Protocol):
         of earlier strata and earlier rounds, except for pairs that an eqrel adds."""
         ...
 
+    def rounds(self, relation: str) -> Words | None:
+        """The number of the first tuple of each round after the first, as ``found`` has it. None if ``words``
+        and ``with_words`` do not read the relation."""
+        ...
+
+    def words(self, relation: str, column: int, rows: Words) -> Words:
+        """The words of some tuples, by their numbers in the order of derivation, in a column."""
+        ...
+
+    def with_words(self, relation: str, words: Sequence[tuple[int, int]], most: int) -> Words:
+        """The numbers of the first tuples, at most so many, that have these words, given with their
+        columns."""
+        ...
+
     def facts(self, relation: str) -> list[tuple[Any, ...]]:
         """The facts of a relation: added facts, and facts in the program."""
         ...
@@ -305,6 +319,15 @@ class ReferenceStore:
 
         return self._as_columns(relation, answer[0]), np.array(answer[1], np.int64)
 
+    def rounds(self, relation: str) -> Words | None:
+        return None
+
+    def words(self, relation: str, column: int, rows: Words) -> Words:
+        raise NotImplementedError
+
+    def with_words(self, relation: str, words: Sequence[tuple[int, int]], most: int) -> Words:
+        raise NotImplementedError
+
     def facts(self, relation: str) -> list[tuple[Any, ...]]:
         from .functors import evaluate
 
@@ -392,7 +415,8 @@ class BranchStore:
         self.complete, self.ask, self.ask_found = inside.complete, inside.ask, inside.ask_found
         self.profile, self.trace, self.ordinal = inside.profile, inside.trace, inside.ordinal
         self.analyze, self.plan_losses = inside.analyze, inside.plan_losses
-        self.word = inside.word
+        self.word, self.rounds = inside.word, inside.rounds
+        self.words, self.with_words = inside.words, inside.with_words
         self.columns, self.found, self.symbols = inside.columns, inside.found, inside.symbols
 
     def add(self, relation: str, rows: Rows, memory: int | None = None) -> None:

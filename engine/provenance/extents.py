@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, takewhile
 from operator import itemgetter
 from types import MappingProxyType
@@ -60,7 +61,9 @@ class StoredExtents:
         if ordered and relation in self._ordered:
             return (self._ordered if replaced else self._left)[relation]
         if relation not in self._found:
-            self._found[relation] = self._extent(relation, self._store.found(relation))
+            starts = self._store.rounds(relation)
+            found = self._store.found(relation) if starts is None else ([], starts)
+            self._found[relation] = self._extent(relation, found)
         return self._found[relation]
 
     def round(self, relation: str, row: Row) -> int | None:
@@ -124,7 +127,7 @@ class Hits(NamedTuple):
         if isinstance(rows, np.ndarray):
             rows = rows[: rows.searchsorted(end)]
             for column, word in self.words.items():
-                rows = rows[self.extent.columns[column][rows] == word]
+                rows = rows[self.extent.words(column, rows) == word]
             if len(rows) < _BLOCK:
                 return self._exact(iter(rows.tolist()))
             starts = range(0, len(rows), _BLOCK)
@@ -143,18 +146,20 @@ class Hits(NamedTuple):
 
 
 class Extent:
-    """A relation in the order of rounds; ``starts`` are the first tuples of each but the first."""
+    """A relation in the order of rounds; ``starts`` are the first tuples of each but the first.
+
+    Where the answer has no columns, the store is asked for the few words that are read; ``columns`` copies
+    them all, once many are.
+    """
 
     def __init__(self, relation: Relation, answer: Found, count: int, texts: _Texts) -> None:
-        # Columns that are read directly may have 32 bits.
-        narrow = [column.type in ("number", "symbol") for column in relation.columns]
-        columns = zip(answer[0], narrow, strict=True)
-        self.columns = [words if may_be else words.astype(np.int64, copy=False) for words, may_be in columns]
+        self._loaded = self._fitting(relation, answer[0]) if answer[0] or not relation.columns else None
+        self._scans = 0  # of the store
         self.starts = answer[1].tolist()
         self.count = count
         self._relation = relation
         self._texts = texts
-        self._every = tuple(range(len(self.columns)))
+        self._every = tuple(range(len(relation.columns)))
         # Zeros of floats are equal, but have two words.
         self._floats = {i for i, column in enumerate(relation.columns) if column.type == "float"}
         self._groups: dict[int, _Groups] = {}
@@ -162,7 +167,6 @@ class Extent:
         # Of a column's word, by another column: its rows by their words, and how often they were asked for.
         self._parts: dict[tuple[int, int, int], dict[int, list[int]]] = {}
         self._asked: dict[tuple[int, int, int], int] = {}
-        self._readers = [self._reader(column) for column in range(len(self.columns))]
         self._words: dict[int, dict[Any, int | None]] = {}  # of symbols and records, by column
         self._numbers: dict[Row, int | None] = {}  # of tuples that were asked for
         self._tuples: list[Row] = []
@@ -176,7 +180,7 @@ class Extent:
         if index is not None:
             return Hits(self, index.get(values, ()))
         given = dict(zip(columns, values if len(columns) > 1 else (values,), strict=True)) if columns else {}
-        if len(given) < len(self.columns) or not given:
+        if len(given) < len(self._every) or not given:
             return self._least(given)
         number = self.number(tuple(given.values()))
         return Hits(self, () if number is None else (number,))
@@ -190,6 +194,36 @@ class Extent:
             self._numbers[row] = next(hits.numbers(self.count), None)
         return self._numbers[row]
 
+    @staticmethod
+    def _fitting(relation: Relation, columns: Sequence[Words]) -> list[Words]:
+        """Columns that are read directly may have 32 bits."""
+        narrow = [column.type in ("number", "symbol") for column in relation.columns]
+        pairs = zip(columns, narrow, strict=True)
+        return [words if may_be else words.astype(np.int64, copy=False) for words, may_be in pairs]
+
+    @property
+    def name(self) -> str:
+        """The name of the relation."""
+        return self._relation.name
+
+    @property
+    def columns(self) -> list[Words]:
+        """All words, column by column."""
+        if self._loaded is None:
+            self._loaded = self._fitting(self._relation, self._texts.store.found(self.name)[0])
+        return self._loaded
+
+    @property
+    def stored(self) -> bool:
+        """Whether the words are in the store alone."""
+        return self._loaded is None
+
+    def words(self, column: int, numbers: Words) -> Words:
+        """The words of some tuples."""
+        if self._loaded is None:
+            return self._texts.store.words(self.name, column, np.asarray(numbers, np.int64))
+        return self._loaded[column][numbers]
+
     @property
     def declared(self) -> tuple[Column, ...]:
         """The declared columns."""
@@ -197,14 +231,17 @@ class Extent:
 
     def row(self, number: int) -> Row:
         """The tuple of a number."""
-        return self._tuples[number] if self._tuples else tuple([read(number) for read in self._readers])
+        if self._tuples:
+            return self._tuples[number]
+        if self._loaded is None:
+            return self.rows([self.words(column, np.array([number])) for column in self._every], 1)[0]
+        return tuple([read(number) for read in self._readers])
 
-    def rows(self, numbers: Words | slice) -> list[Row]:
-        """The tuples of some numbers."""
-        if not self.columns:
-            return [()] * len(range(self.count)[numbers] if isinstance(numbers, slice) else numbers)
-        columns = (self._values_of(column, numbers) for column in range(len(self.columns)))
-        return list(zip(*columns, strict=True))
+    def rows(self, words: Sequence[Words], count: int) -> list[Row]:
+        """So many tuples with these words, column by column."""
+        if not words:
+            return [()] * count
+        return list(zip(*map(self._values_of, self._every, words), strict=True))
 
     def _index(self, columns: tuple[int, ...]) -> dict[Any, list[int]] | None:
         """An index by some columns; None where it would not pay yet."""
@@ -214,7 +251,7 @@ class Extent:
         if searches * _SHARE < self.count or not self._floats.isdisjoint(columns):
             return None
         if not self._tuples:
-            self._tuples = self.rows(slice(None))
+            self._tuples = self.rows(self.columns, self.count)
         index: dict[Any, list[int]] = {}
         read = itemgetter(*columns)
         for number, row in enumerate(self._tuples):
@@ -235,6 +272,10 @@ class Extent:
             del words[column]
         if not words or not self.count:
             return Hits(self, range(self.count), {}, zeros)
+        if self._loaded is None and not zeros and self._scans < _FEW:
+            self._scans += 1
+            found = self._texts.store.with_words(self.name, list(words.items()), self.count)
+            return Hits(self, found)
         best, rows = -1, _NONE
         for column in sorted(words, key=lambda column: column not in self._groups):
             if best < 0 or (len(rows) > _MANY):
@@ -285,6 +326,10 @@ class Extent:
             words[value] = self._texts.store.word(self._relation.name, column, value)
         return words[value]
 
+    @cached_property
+    def _readers(self) -> list[Callable[[int], Any]]:
+        return [self._reader(column) for column in self._every]
+
     def _reader(self, column: int) -> Callable[[int], Any]:
         """A reader of a row's value."""
         words, kind = self.columns[column], self._relation.columns[column].type
@@ -295,9 +340,9 @@ class Extent:
             return lambda row: self._texts.text(name, column, words.item(row))
         return lambda row: store.values(name, column, words[row : row + 1])[0]
 
-    def _values_of(self, column: int, numbers: Words | slice) -> list[Any]:
-        """The values of some rows."""
-        words, kind = self.columns[column][numbers], self._relation.columns[column].type
+    def _values_of(self, column: int, words: Words) -> list[Any]:
+        """The values of words of a column."""
+        kind = self._relation.columns[column].type
         if kind in NUMERIC:
             return list((words if kind == "number" else words.view(NUMERIC[kind])).tolist())
         if kind == "symbol":

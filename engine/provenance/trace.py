@@ -7,7 +7,7 @@ clauses depends on the order of addition. For other relations the search finds t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
@@ -129,7 +129,10 @@ class Trace:
                 derived = (starts, table.offset, json.dumps(clauses), self._equivalent(table))
             except _BeyondError:
                 del self._clauses[before:]
-        return extent.columns, extent.count, table.clauses is None, derived
+        if table.facts is not None:
+            extent.columns  # noqa: B018 - many pairs are looked for
+        tuples = extent.name if extent.stored else extent.columns
+        return tuples, extent.count, len(extent.declared), table.clauses is None, derived
 
     def _equivalent(self, table: TracedRelation) -> list[int] | None:
         """The numbers of the facts of an equivalence, in their order."""
@@ -167,7 +170,8 @@ class Trace:
             if None in numbers:
                 return None
             self._core.answer(numbers)
-        return ProofSteps(self._tables, self._clauses, self._matcher, self._core.steps(), asked).goal()
+        steps, words = self._core.steps(), self._core.words()
+        return ProofSteps(self._tables, self._clauses, self._matcher, steps, words, asked).goal()
 
     def _number(self, relation: str, row: Row) -> tuple[int, int] | None:
         table = self._numbers.get(relation)
@@ -229,6 +233,9 @@ class _Scope:
         """A body, without its head."""
         body: list[CoreAtom] = []
         denied: list[CoreAtom] = []
+        literals = tuple(literals)
+        if self._around or any(_is_range(term) for literal in literals for term in terms(literal)):
+            self._read_later(literals)
         for literal in literals:
             if isinstance(literal, Atom):
                 body.append(self.atom(literal))
@@ -245,6 +252,13 @@ class _Scope:
                 raise _BeyondError
         others = self._tests, denied, self._aggregates, self._ranges
         return CoreClause(0, [], body, self._top._count, False, *others)
+
+    def _read_later(self, literals: Iterable[Literal]) -> None:
+        """Copy the relations that are read for the values of variables, once someone asks for these."""
+        atoms = [x.atom if isinstance(x, Negation) else x for x in literals]
+        for name in {atom.name for atom in atoms if isinstance(atom, Atom)}:
+            if name in self._tables:
+                self._tables[name][1].extent.columns  # noqa: B018
 
     def _pattern(self, term: Syntax, kind: str) -> Term:
         """A term that a value may be matched with."""
@@ -332,10 +346,12 @@ class ProofSteps:
         clauses: Sequence[tuple[Source, Clause]],
         matcher: Matcher,
         steps: Sequence[Numbers],
+        words: Sequence[Sequence[Numbers]],
         asked: Mapping[int, ProofStep],
     ) -> None:
         self._tables, self.clauses, self.matcher, self._asked = tables, clauses, matcher, asked
-        self._relations, self._rows, self._how, self._ends, self._premises = steps
+        self._relations, self._how, self._ends, self._premises = steps
+        self._words = words  # by relation and column
 
     def goal(self) -> Proof:
         """The proof: other steps are made of the arrays once one is asked for."""
@@ -362,8 +378,10 @@ class ProofSteps:
         """The first steps, without their premises."""
         sources = [source for source, _ in self.clauses]
         names = [table.name for table in self._tables]
-        relations, numbers = self._relations[:count], self._rows[:count]
-        rows = [iter(t.extent.rows(numbers[relations == i])) for i, t in enumerate(self._tables)]
+        relations, rows = self._relations[:count], list[Iterator[Row]]()
+        for i, (table, words) in enumerate(zip(self._tables, self._words, strict=True)):
+            several = int(np.count_nonzero(relations == i))
+            rows.append(iter(table.extent.rows([column[:several] for column in words], several)))
         proofs = []
         pairs = zip(relations.tolist(), self._how[:count].tolist(), strict=True)
         for number, (relation, how) in enumerate(pairs):

@@ -485,3 +485,39 @@ def test_notebooks_show_deep_proofs_to_a_depth() -> None:
     program.run()
     shown = program.explain("path(0, 3000)", depth=None)._repr_html_()
     assert shown.count("<details") == 32 and "..." in shown
+
+
+COUNTED = """.decl edge(x: number, y: number)
+.decl path(x: number, y: number)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+.decl reach(x: number, n: number)
+/// {x} leads to {n} others, below {m}
+reach(x, n) :- edge(x, _), n = count : { path(x, _) }, m = range(n, n + 1), !edge(x, x).
+"""
+
+
+def test_proofs_stay_as_they_were_when_the_program_goes_on(backend: Any) -> None:
+    """Steps are read when someone asks for them: other facts may have come and gone by then."""
+    programs = [Program(COUNTED, backend=backend) for _ in range(2)]
+    for program in programs:
+        program.add("edge", [(i, i + 1) for i in range(20)])
+        program.run()
+    told, proofs = (
+        [program.explain(goal) for goal in ("path(0, 9)", "reach(3, 17)")] for program in programs
+    )
+    texts = [proof.text() for proof in told]
+    programs[1].remove("edge", [(i, i + 1) for i in range(0, 20, 2)])
+    programs[1].add("edge", [(i, 5) for i in range(30)])
+    programs[1].run()
+    assert [proof.text() for proof in proofs] == texts
+
+
+@pytest.mark.core
+def test_a_proof_copies_no_relation() -> None:
+    program = Program(COUNTED)
+    program.add("edge", [(i, i + 1) for i in range(500)])
+    program.run("path")
+    assert program.explain("path(0, 500)").height == 500
+    extent = program._search.extents.extent("path")
+    assert (extent.count, extent.stored) == (125_250, True)

@@ -47,8 +47,8 @@ pub struct Trace {
     pub steps: Vec<Step>,
     /// The numbers of steps.
     pub premises: Vec<u32>,
-    /// By relation and row one more than the number of the step.
-    numbers: Vec<Vec<u32>>,
+    /// The numbers of steps by relation and row.
+    numbers: FxHashMap<(u32, u32), u32>,
     /// By relation the round that was asked for last.
     near: Vec<usize>,
     done: usize,
@@ -62,16 +62,15 @@ impl Trace {
             let Origin::Clauses { clauses, .. } = &mut relation.origin else { continue };
             clauses.iter_mut().for_each(|clause| clause.prepare(&counts));
         }
-        let (numbers, near) = (vec![Vec::new(); relations.len()], vec![0; relations.len()]);
+        let (numbers, near) = (FxHashMap::default(), vec![0; relations.len()]);
         let (steps, premises) = (Vec::new(), Vec::new());
         Trace { relations, steps, premises, numbers, near, done: 0, memory: Memory::default() }
     }
 
     /// Begin with another goal.
     pub fn start(&mut self, relation: u32, row: u32) {
-        for step in self.steps.drain(..) {
-            self.numbers[step.relation as usize][step.row as usize] = 0;
-        }
+        self.steps.clear();
+        self.numbers.clear();
         self.premises.clear();
         self.done = 0;
         self.step(relation, row, 0);
@@ -128,16 +127,10 @@ impl Trace {
 
     /// The number of the step of a tuple.
     fn step(&mut self, relation: u32, row: u32, distance: u32) -> u32 {
-        let numbers = &mut self.numbers[relation as usize];
-        if numbers.is_empty() {
-            *numbers = vec![0; self.relations[relation as usize].count.max(1)];
-        }
-        let number = &mut numbers[row as usize];
-        if *number == 0 {
+        *self.numbers.entry((relation, row)).or_insert_with(|| {
             self.steps.push(Step { relation, row, how: How::Open, distance, end: 0 });
-            *number = self.steps.len() as u32;
-        }
-        *number - 1
+            self.steps.len() as u32 - 1
+        })
     }
 
     /// The first clause that derives a tuple from tuples below its height. Finds the tuples for its

@@ -21,6 +21,7 @@ use crate::program::Program;
 use crate::relation::rows::Rows;
 use crate::relation::Database;
 use crate::store;
+use crate::trace::relation::Words;
 use crate::values::{Type, Values};
 
 /// A program with its facts and their consequences. Limits hold for each evaluation.
@@ -398,6 +399,57 @@ impl Store {
         let store = &*self.read(py)?;
         let found = py.detach(|| by_round(&store.database, relation));
         Ok(arrays(py, found))
+    }
+
+    /// The first tuple of each round but the first, where all tuples are in their order and can be read by it.
+    fn rounds<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
+        let relation = self.program.relation(relation)?;
+        let relation = &self.read(py)?.database.relations[relation.0];
+        let rounds = || relation.rounds().iter().map(|&row| row as i64).collect::<Vec<_>>().into_pyarray(py);
+        Ok((relation.visible() == relation.len() && relation.arity() > 0).then(rounds))
+    }
+
+    /// The words of some tuples, given in the order of derivation, in a column.
+    fn words<'py>(
+        &self,
+        py: Python<'py>,
+        relation: &str,
+        column: usize,
+        rows: PyReadonlyArray1<i64>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let relation = self.program.relation(relation)?;
+        let relation = &self.lock(py).database.relations[relation.0];
+        let rows = rows.as_array();
+        let words = rows.iter().map(|&row| {
+            let row = usize::try_from(row).ok().filter(|&row| row < relation.visible());
+            row.filter(|_| column < relation.arity()).map(|row| relation.word(row, column))
+        });
+        let words = words.collect::<Option<Vec<_>>>();
+        Ok(words.ok_or_else(|| EngineError::new_err("tuples that are gone"))?.into_pyarray(py))
+    }
+
+    /// The tuples, in the order of derivation, that have some words, given with their columns: at most so many.
+    fn with_words<'py>(
+        &self,
+        py: Python<'py>,
+        relation: &str,
+        words: Vec<(usize, i64)>,
+        most: usize,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let relation = self.program.relation(relation)?;
+        let store = &*self.lock(py);
+        let relation = &store.database.relations[relation.0];
+        let columns = Words::columns(relation.rows(), relation.arity());
+        let found = py.detach(|| {
+            let words: Option<Vec<_>> =
+                words.iter().map(|&(column, word)| Some((columns.get(column)?, word))).collect();
+            let has =
+                |words: &[(&Words, i64)], row| words.iter().all(|&(column, word)| column.word(row) == word);
+            let rows =
+                words.map(|words| (0..relation.visible()).filter(move |&row| has(&words, row)).take(most));
+            rows.into_iter().flatten().map(|row| row as i64).collect::<Vec<_>>()
+        });
+        Ok(found.into_pyarray(py))
     }
 
     /// The facts of a relation: those added, and those in the program.

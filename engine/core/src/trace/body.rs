@@ -206,7 +206,7 @@ impl<'a, 'm> Body<'a, 'm> {
         for (column, term) in atom.terms.iter().enumerate() {
             let Some(word) = self.word(term) else { continue };
             let words = self.ground.tables[atom.relation][column];
-            let found = relation.groups[column].get_or_init(|| Groups::new(words)).of(words, word);
+            let found = relation.rows(column, words, word);
             if rows.is_none_or(|rows| found.len() < rows.len()) {
                 rows = Some(found);
             }
@@ -223,7 +223,7 @@ impl<'a, 'm> Body<'a, 'm> {
                     key.rows.get_or_init(|| found)
                 }
             };
-            let found = groups.of(Words::Wide(words), word);
+            let found = groups.of(Words::Wide(words, 1), word);
             if rows.is_none_or(|rows| found.len() < rows.len()) {
                 rows = Some(found);
             }
@@ -251,7 +251,7 @@ impl<'a, 'm> Body<'a, 'm> {
             }
             body.memory.undo(0);
         }
-        let groups = Groups::grouped(&words, rows.iter().copied());
+        let groups = Groups::grouped(Words::Wide(&words, 1), rows.iter().copied());
         (words, groups)
     }
 

@@ -5,23 +5,41 @@ use std::sync::OnceLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clause::Clause;
+use crate::relation::rows::Rows;
 
-/// The words of a column.
+/// The words of a column, which may lie between those of others.
 #[derive(Clone, Copy)]
 pub enum Words<'a> {
-    Narrow(&'a [i32]),
-    Wide(&'a [i64]),
+    /// From the first one on, and how far each is from the one before.
+    Narrow(&'a [i32], usize),
+    Wide(&'a [i64], usize),
 }
 
 /// The columns of relations.
 pub type Tables<'a> = [Vec<Words<'a>>];
 
-impl Words<'_> {
+impl<'a> Words<'a> {
+    /// The columns of tuples that lie one behind the other.
+    pub fn columns(rows: &'a Rows, arity: usize) -> Vec<Self> {
+        let column = |first: usize| match rows {
+            Rows::Narrow(words) => Words::Narrow(words.get(first..).unwrap_or_default(), arity),
+            Rows::Wide(words) => Words::Wide(words.get(first..).unwrap_or_default(), arity),
+        };
+        (0..arity).map(column).collect()
+    }
+
     #[inline]
-    pub(super) fn word(self, row: usize) -> i64 {
+    pub fn word(self, row: usize) -> i64 {
         match self {
-            Words::Narrow(words) => words[row].into(),
-            Words::Wide(words) => words[row],
+            Words::Narrow(words, step) => words[row * step].into(),
+            Words::Wide(words, step) => words[row * step],
+        }
+    }
+
+    pub(super) fn len(self) -> usize {
+        match self {
+            Words::Narrow(words, step) => words.len().div_ceil(step),
+            Words::Wide(words, step) => words.len().div_ceil(step),
         }
     }
 }
@@ -80,12 +98,36 @@ impl Equivalence {
 pub struct Relation {
     pub count: usize,
     pub origin: Origin,
-    pub(super) groups: Vec<OnceLock<Groups>>,
+    columns: Vec<Column>,
+}
+
+/// Of a column with so many words the first few that are asked for are looked for one by one: groups take four bytes a
+/// row.
+const MANY: usize = 1 << 16;
+
+/// The rows of a column by their words.
+#[derive(Default)]
+struct Column {
+    few: [OnceLock<(i64, Vec<u32>)>; 16],
+    groups: OnceLock<Groups>,
 }
 
 impl Relation {
     pub fn new(width: usize, count: usize, origin: Origin) -> Self {
-        Relation { count, origin, groups: (0..width).map(|_| OnceLock::new()).collect() }
+        Relation { count, origin, columns: (0..width).map(|_| Column::default()).collect() }
+    }
+
+    /// The rows, ascending, that have a word in a column, which has these words.
+    pub(super) fn rows(&self, column: usize, words: Words, word: i64) -> &[u32] {
+        let Column { few, groups } = &self.columns[column];
+        if words.len() > MANY && groups.get().is_none() {
+            let all = || (0..words.len() as u32).filter(|&row| words.word(row as usize) == word).collect();
+            let mut found = few.iter().map(|one| one.get_or_init(|| (word, all())));
+            if let Some((_, rows)) = found.find(|(other, _)| *other == word) {
+                return rows;
+            }
+        }
+        groups.get_or_init(|| Groups::new(words)).of(words, word)
     }
 
     /// The height of a tuple: 0 for facts, None if unknown. `near` is the round of the last tuple
@@ -115,7 +157,7 @@ impl Relation {
 
     /// The row of a pair.
     pub(super) fn row_of(&self, table: &[Words], [a, b]: [i64; 2]) -> Option<u32> {
-        let rows = self.groups[0].get_or_init(|| Groups::new(table[0])).of(table[0], a);
+        let rows = self.rows(0, table[0], a);
         rows.iter().copied().find(|&row| table[1].word(row as usize) == b)
     }
 
@@ -142,23 +184,17 @@ pub struct Groups {
 
 impl Groups {
     pub(super) fn new(words: Words) -> Self {
-        match words {
-            Words::Narrow(words) => Self::grouped(words, 0..words.len() as u32),
-            Words::Wide(words) => Self::grouped(words, 0..words.len() as u32),
-        }
+        Self::grouped(words, 0..words.len() as u32)
     }
 
     /// Some rows, ascending, by their words.
-    pub(super) fn grouped<T: Copy + Ord + Into<i64>>(
-        words: &[T],
-        among: impl ExactSizeIterator<Item = u32> + Clone,
-    ) -> Self {
-        let word = |row: u32| -> i64 { words[row as usize].into() };
+    pub(super) fn grouped(words: Words, among: impl ExactSizeIterator<Item = u32> + Clone) -> Self {
+        let word = |row: u32| words.word(row as usize);
         let least = among.clone().map(word).min().unwrap_or(0);
         let span = among.clone().map(word).max().unwrap_or(0).wrapping_sub(least) as u64;
         if span > 4 * among.len() as u64 + 1024 {
             let mut rows: Vec<u32> = among.collect();
-            rows.sort_by_key(|&row| words[row as usize]);
+            rows.sort_by_key(|&row| word(row));
             return Groups { dense: None, rows };
         }
         let near = |row: u32| (word(row) - least) as usize;
