@@ -11,7 +11,18 @@ import pytest
 import shardlog
 from shardlog.executing.execution import alone_on
 
-from ..exporters.test_lowering import BIAS, LOOPS, T3, U3, Array, draw, program, tensor
+from ..exporters.test_lowering import (
+    BIAS,
+    LOOPS,
+    T3,
+    U3,
+    Array,
+    draw,
+    maps,
+    program,
+    structured,
+    tensor,
+)
 
 _MESH = 'sdy.mesh @mesh = <["x"=2, "y"=2]>\n'
 _ZEROS = '  %z1 = "tosa.const"() {values = dense<0.0> : tensor<1xf32>} : () -> tensor<1xf32>'
@@ -110,6 +121,27 @@ def test_windows_read_rows_of_neighbours(op: str, operands: list[int], result: s
     sent = moved(annotated(program([(op, operands, result)], inputs, _ZEROS), [sharding]), inputs)
     assert {kind for kind, _ in sent} == {"collective_permute"}
     assert sum(size for _, size in sent) < _SQUARE.nbytes / 2  # than a gather
+
+
+@pytest.mark.parametrize(
+    ("body", "attributes", "shapes"),
+    [
+        (["linalg.yield %b0"], maps(2, "pp", "d0 + 3, d1", "d0, d1"), [(20, 64), (16, 64)]),
+        (
+            ["%m = arith.mulf %b0, %b1 : f32", "%n = arith.addf %b2, %m : f32", "linalg.yield %n"],
+            maps(3, "ppr", "d0 * 2 + d2 + 1, d1", "d2", "d0, d1"),
+            [(36, 64), (3,), (16, 64)],
+        ),
+    ],
+)
+def test_maps_that_begin_at_later_elements(
+    body: list[str], attributes: str, shapes: list[tuple[int, ...]]
+) -> None:
+    inputs = [draw(*shape) for shape in shapes]
+    text = structured("linalg.generic", len(inputs) - 1, body, attributes, *inputs)
+    sent = moved(annotated(text, ["x,"]), inputs)
+    assert {kind for kind, _ in sent} == {"collective_permute"}
+    assert sum(size for _, size in sent) < inputs[0].nbytes / 4  # than a gather
 
 
 def test_padding_of_integers_is_their_zero_point() -> None:

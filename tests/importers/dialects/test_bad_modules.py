@@ -126,6 +126,12 @@ MISFITS = {
         "%x: tensor<8x6xf32>, %y: tensor<5x4xf32>, %z: tensor<8x4xf32>",
         "dimension 0 of operand 1 has size 5, but loop 2 along it has 6 iterations",
     ),
+    "linalg.generic {indexing_maps = [affine_map<(d0) -> (d0 + 2)>, affine_map<(d0) -> (d0)>], "
+    'iterator_types = ["parallel"]} ins(%x : tensor<9xf32>) outs(%y : tensor<8xf32>) {'
+    "^bb0(%a: f32, %b: f32): linalg.yield %a : f32} -> tensor<8xf32>": (
+        "%x: tensor<9xf32>, %y: tensor<8xf32>",
+        "dimension 0 of operand 0 has size 9, but the loops along it read element 9",
+    ),
     "tosa.add %x : (tensor<8xf32>) -> tensor<8xf32>": ("%x: tensor<8xf32>", "it takes 2 operands, and has 1"),
     "tosa.exp %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>": (
         "%x: tensor<8xf32>",
