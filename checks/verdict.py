@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..program.mlir.origins import at
 from ..runs.choice import ProgramChoice
 from ..session import Session
 from .expect import Difference, check
@@ -50,6 +51,11 @@ class Problem:
         if path.is_absolute() and path.is_relative_to(Path.cwd()):
             path = path.relative_to(Path.cwd())
         return path.as_posix(), int(match[2])
+
+    @property
+    def placed(self) -> str:
+        """The problem as lines of text, its place behind what it is about."""
+        return "\n".join([f"{self.what}{at(self.where, self.stack)}: {self.sentence}", *self.because])
 
     @property
     def message(self) -> str:

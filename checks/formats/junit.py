@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from ...program.mlir.origins import at
 from ..verdict import Problem, Verdict
 
 _NOT_IN_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -32,7 +31,7 @@ def written(verdict: Verdict) -> str:
 
 
 def _listed(problems: list[Problem]) -> str:
-    return _text("\n\n".join(f"{p.message}{at(p.where, p.stack)}" for p in problems))
+    return _text("\n\n".join(p.placed for p in problems))
 
 
 def _text(text: str) -> str:

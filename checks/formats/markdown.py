@@ -65,7 +65,7 @@ def _changes(changes: Changes) -> Iterator[str]:
 
 def _problems(problems: Sequence[Problem]) -> Iterator[str]:
     rows = [
-        (p.check, f"{p.what}{at(p.where, p.stack)}", "; ".join((p.sentence, *p.because))) for p in problems
+        (p.check, f"{p.what}{at(p.where, p.stack)}", "\n".join((p.sentence, *p.because))) for p in problems
     ]
     if rows:
         yield from _table(("check", "what", "why"), rows)
@@ -85,9 +85,9 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Literal text for one line of a table: markup in it is escaped."""
+    """Literal text for a cell of a table, whose lines are apart: markup in it is escaped."""
     short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
-    return " ".join(_MARKS.sub(_as_text, short).split())
+    return "<br>".join(" ".join(_MARKS.sub(_as_text, line).split()) for line in short.splitlines())
 
 
 def _as_text(match: re.Match[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -36,7 +37,9 @@ def _result(problem: Problem, verdict: Verdict) -> dict[str, Any]:
         "message": {"text": problem.message},
     }
     file, line = problem.line or (verdict.name, 0)
-    place: dict[str, Any] = {"artifactLocation": {"uri": quote(file)}}
+    place: dict[str, Any] = {
+        "artifactLocation": {"uri": Path(file).as_uri() if Path(file).is_absolute() else quote(file)}
+    }
     if line:
         place["region"] = {"startLine": line}
     location: dict[str, Any] = {"physicalLocation": place}

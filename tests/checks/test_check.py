@@ -102,6 +102,11 @@ def test_junit(capsys: pytest.CaptureFixture[str]) -> None:
         "changed-sharding": False,
         "unknown-op": True,
     }
+    new = next(case for case in suite if case.get("name") == "new-collective").find("failure")
+    assert new is not None
+    what, because, *_ = str(new.text).splitlines()
+    assert what.startswith("all-gather 0 of %arg0 at model.py:7: 256 bytes for operand 0")
+    assert because == "because of the annotation of %arg0 at batch['x']"
 
 
 def test_sarif(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,6 +132,9 @@ def test_markdown_is_tables_of_text(capsys: pytest.CaptureFixture[str]) -> None:
     for row in rows:  # as many cells as the table has columns, whatever the text
         assert len(re.findall(r"(?<!\\)\|", row)) in (4, 5)
     assert "<b>" not in text
+    assert (
+        "has no such collective<br>because of the annotation of" in text
+    )  # the lines of a reason stay apart
 
 
 def test_several_formats_of_one_run(capsys: pytest.CaptureFixture[str]) -> None:
