@@ -1,8 +1,8 @@
-"""What is said of costs beside what XLA says and what programs move: `python -m shardlog.tests.bench.costs`.
+"""Predicted costs beside XLA's figures and the bytes that are sent: `python -m shardlog.tests.bench.costs`.
 
-The first table has ten shardings of one train step: the bytes that we say that a device sends, and those
+The first table has ten shardings of one train step: the bytes that shardlog predicts for a device, and those
 counted in the program that XLA compiled for eight CPU devices. The second has the programs of the
-tests: the operations and the peak memory of the partitioned program, ours beside XLA's.
+tests: the operations and the peak memory of the partitioned program, shardlog's beside XLA's.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def main() -> None:
     """Prints the tables."""
     warnings.simplefilter("ignore")
     rows = sent()
-    print("| sharding | said | sent |\n|---|---|---|")
+    print("| sharding | predicted | sent |\n|---|---|---|")
     for name, said, counted in rows:
         print(f"| {name} | {said:,.0f} | {counted:,.0f} |")
     counts = [counted for *_, counted in rows]

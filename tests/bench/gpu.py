@@ -148,22 +148,22 @@ def main() -> None:
     warnings.simplefilter("ignore")
     devices, ratios = jax.devices()[:_DEVICES], list[list[list[float]]]()
     print(f"{devices[0].device_kind}, and {machine(_MACHINE).name} for what is sent")
-    print_row("program", "partitioned by", "collectives", "said", *FIGURES)
+    print_row("program", "partitioned by", "collectives", "predicted", *FIGURES)
     print("|---" * (4 + len(FIGURES)) + "|", flush=True)
     for name, text in programs():
         result = shardlog.run(text)
         partitioned = [result.partition(**way) for way in WAYS.values()]
         loaded = [by_xla(result, devices), *(each.compile(devices)._loaded for each in partitioned)]
         xla, *ours = measured(loaded, placed(result, devices))
-        said = []
+        predicted = []
         for program, each in zip(partitioned, ours, strict=True):
             cost = program.cost(_MACHINE)
             alone = cost.seconds - sum(item.seconds for item in cost.collectives())
-            said.append(f"{alone / each.computing:.2f}")
+            predicted.append(f"{alone / each.computing:.2f}")
         ratios.append([over(each, xla, FIGURES) for each in ours])
         took = (f"{1000 * seconds:.3g} ms" for seconds in (xla.step, xla.computing))
         print_row(name, "XLA", str(xla.count), "", *took, "", f"{xla.bytes:,.0f} B", "")
-        for way, each, share, figures in zip(WAYS, ours, said, ratios[-1], strict=True):
+        for way, each, share, figures in zip(WAYS, ours, predicted, ratios[-1], strict=True):
             print_row("", way, str(each.count), share, *(f"{ratio:.2f}" for ratio in figures))
     print_means(list(WAYS), ratios, empty=2)
 
