@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from ..exporters.relations import OpPlace
 from ..importers.listing import Listing
 from ..partition.executions import Executions
 from ..partition.facts.kinds import Kind, Kinds
@@ -19,7 +20,7 @@ from ..program.boundaries import boundary_axes
 from ..program.columns import numbered, told_apart
 from ..program.ids import Item as ProgramItem
 from ..program.mlir.modules import main_function, operations_in, symbols
-from ..program.mlir.origins import Origin, origin
+from ..program.mlir.origins import Origin
 from ..rulebook.traits import OpTraits
 from .beside import Besides
 from .graph import OpGraph
@@ -71,7 +72,7 @@ class Account:
     ) -> None:
         self.program, self.pricing, self.timeline = program, pricing, timeline
         self._source, names = program.result.source, program.result.names
-        self._known = {place.attribute: place for each in names.values() for place in each.places}
+        self._known = {place.key: place for each in names.values() for place in each.places}
         besides = Besides(program.axes, pricing)
         self._beside = {window.sent.op: besides.of(window) for window in program.windows}
         windows = {number for number, sent in enumerate(program.sent) if sent.op in self._beside}
@@ -241,11 +242,10 @@ class Account:
     def _located(self, op: Any) -> tuple[Origin, int]:
         """The origin of an op, and the number of its line and name stack in the user's source; these are
         empty if they are unknown."""
-        key = op.location.attr
+        key = self._source.key_of(op.location)
         at = self._locations.get(key)
         if at is None:
-            source = self._known.get(key)
-            come_from = source.origin if source else origin(self._source.location(op))
+            come_from = (self._known.get(key) or OpPlace(key, self._source)).origin
             place = come_from.place
             if place not in self._places:
                 self._places[place] = len(self._said)

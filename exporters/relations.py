@@ -19,7 +19,7 @@ from ..importers.sources.text import Text, parse_module
 from ..program.function import Function
 from ..program.meshes import Mesh, axis_text
 from ..program.mlir.modules import operations_in, symbols
-from ..program.mlir.origins import UNKNOWN, Origin, origin
+from ..program.mlir.origins import UNKNOWN, Frame, Origin, frame, origin
 from ..program.mlir.places import argument_path, result_path
 from ..program.mlir.types import Operation
 from ..program.shardings import Sharding
@@ -43,32 +43,42 @@ class FunctionNames:
 
 
 class OpPlace:
-    """The place of an op: its ``location`` as MLIR writes it, and the ``origin`` that this names. They are
-    read when they are asked for: most answers name few ops. ``attribute`` is the location in MLIR, of the
-    module that was read; None once that may be gone."""
+    """The place of an op: its ``location`` as MLIR writes it, the ``origin`` that this names, and the
+    ``frame`` that is all of it, if one is. They are read when they are asked for: most answers name few ops.
+    ``key`` tells locations of the module that was read apart (``Text.key_of``); None once that may be
+    gone."""
 
-    __slots__ = ("_origin", "_source", "_text", "attribute")  # there is one for each op
+    __slots__ = ("_frame", "_origin", "_source", "_text", "key")  # there is one for each op
 
-    def __init__(self, attribute: Any, source: Text) -> None:
-        self.attribute, self._source = attribute, source
-        self._text = ""
+    def __init__(self, key: Frame | ir.Attribute, source: Text) -> None:
+        self.key: Frame | ir.Attribute | None = key
+        self._source, self._text = source, ""
+        self._frame = key if isinstance(key, Frame) else None
         self._origin: Origin | None = None
 
     @property
     def location(self) -> str:
-        if not self._text:
-            self._text = self._source.text_of(self.attribute)
+        if isinstance(self.key, Frame):
+            return f'"{self.key.file}":{self.key.line}:{self.key.column}'
+        if not self._text and self.key is not None:
+            self._text = self._source.text_of(self.key)
+            self._frame = frame(self._text)
         return self._text
+
+    @property
+    def frame(self) -> Frame | None:
+        _ = self._frame or self.location
+        return self._frame
 
     @property
     def origin(self) -> Origin:
         if self._origin is None:
-            self._origin = origin(self._text or self._source.text_of(self.attribute))
+            self._origin = Origin((), (self._frame,)) if self._frame else origin(self.location)
         return self._origin
 
     def let_go(self) -> None:
-        """Keeps the text alone: the attribute keeps its module."""
-        _, self.attribute = self.location, None
+        """Keeps the text alone: an attribute keeps its module."""
+        self._text, self.key = self.location, None
 
     def __repr__(self) -> str:
         return f"OpPlace({self.location!r})"
@@ -213,15 +223,15 @@ def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> d
 
 def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> dict[str, FunctionNames]:
     """The same of a module that was read from a text, and that nothing has changed since."""
-    state = ir.AsmState(module.operation)
+    state = ir.AsmState(module.operation, use_local_scope=True)  # no aliases are sought
     names: dict[str, FunctionNames] = {}
     places: dict[Any, OpPlace] = {}  # locations are many an op's, and long
 
     def located(op: Operation) -> OpPlace:
-        attribute = op.location.attr
-        place = places.get(attribute)
+        key = text.key_of(op.location)
+        place = places.get(key)
         if place is None:
-            place = places[attribute] = OpPlace(attribute, text)
+            place = places[key] = OpPlace(key, text)
         return place
 
     read_in = {function.name: function for function in functions}

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from sys import intern
 
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
 from ...program.mlir.diagnostics import explain
 from ...program.mlir.modules import copy_of, make_main
-from ...program.mlir.origins import origin, written
+from ...program.mlir.origins import Frame, origin, written
 from ...program.mlir.types import Operation
 from ..dialects.marks import may_have_shardings, may_have_statements
 from .jax import Interface
@@ -81,6 +82,33 @@ class Text:
     def text_of(self, location: ir.Location | ir.Attribute) -> str:
         """The same of a location, or of its attribute."""
         return written(location).replace('"-":', self._quoted)
+
+    def key_of(self, location: ir.Location) -> Frame | ir.Attribute:
+        """What tells a location from others: the frame that it is, if that can be read without its text,
+        which takes longer; or else its attribute."""
+        if self._in_ascii and isinstance(location, ir.FileLineColLoc):
+            line, column = location.start_line, location.start_col
+            if (location.end_line, location.end_col) == (line, column):
+                file = location.filename
+                if file not in self._files:
+                    self._files[file] = self._shown(file)
+                if shown := self._files[file]:
+                    return Frame("", shown, line, column)
+        return location.attr
+
+    @cached_property
+    def _in_ascii(self) -> bool:
+        """Whether all names in it are; MLIR's bindings end the process for names that are not in UTF-8."""
+        return not self.data.startswith(BYTECODE) and self.data.isascii() and b"\\" not in self.data
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        return {}
+
+    def _shown(self, file: str) -> str:
+        """The name of a file as texts of locations have it; empty where these escape some of it."""
+        shown = self.name if file == "-" else file if file.isprintable() else ""
+        return "" if '"' in shown or "\\" in shown else intern(shown)
 
     @cached_property
     def _quoted(self) -> str:

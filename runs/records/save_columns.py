@@ -15,7 +15,7 @@ from ...exporters.relations import OpPlace, live_values, sharding_rows
 from ...importers.graph.graph import Instance
 from ...program.columns import numbers, spread_ranges, widths
 from ...program.ids import Item, Place
-from ...program.mlir.origins import Frame, Origin, frame
+from ...program.mlir.origins import Frame, Origin
 from ..result import Result
 from .columns import WIDTHS
 from .live import Live
@@ -132,11 +132,10 @@ class SaveColumns:
         for place in places:
             if (number := seen.get(id(place), -1)) < 0:
                 number = seen[id(place)] = len(seen)
-                location = place.location
-                sources.append(location)
-                if alone and (alone_frame := frame(location)):
-                    where, stack = str(alone_frame), ""
-                    origins.append(self._origins[alone_frame])
+                sources.append(place.location)
+                if alone and (frame := place.frame):
+                    where, stack = str(frame), ""
+                    origins.append(self._origins[frame])
                 else:
                     origin = place.origin.within(around)
                     where, stack = origin.place
