@@ -12,8 +12,10 @@ from ..collector import no_collections
 from ..errors import ShardlogError
 from ..partition.executions import Executions
 from ..partition.facts.knowledge import RuleReader
+from ..program.elements import bytes_text
 from ..program.mlir.origins import numberless
 from ..rulebook.traits import OpTraits
+from ..runs.table import time_text
 from .account import Account, HeldMemory, computed
 from .gpu import Facts
 from .graph import OpGraph
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from ..runs.partitioned import PartitionedRun
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cost:
     """The cost of a ``program`` for one device of a ``machine``.
 
@@ -52,8 +54,14 @@ class Cost:
     open: bool = False
     host: int = 0
     late: float = 0.0
-    timeline: Timeline | None = field(default=None, repr=False, compare=False)
-    usage: Usage | None = field(default=None, repr=False, compare=False)
+    timeline: Timeline | None = field(default=None, compare=False)
+    usage: Usage | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        sent, peak = bytes_text(round(self.sent)), bytes_text(self.peak)
+        return (
+            f"<Cost on {self.machine.name}: {time_text(self.seconds)}, {sent} sent, {peak} of memory at most>"
+        )
 
     @cached_property
     def seconds(self) -> float:

@@ -14,6 +14,7 @@ from ..partition.forms import LOCAL
 from .choice import ProgramChoice
 from .collectives import Collective, OpNames, collectives
 from .result import Result
+from .table import plural
 
 if TYPE_CHECKING:
     from .plans import ProgramPlan
@@ -38,6 +39,10 @@ class PartitionedRun(DeviceProgram):
         self.found, self.cut = program.found, program.cut
         self.exceeds, self.windows = program.exceeds, program.windows
         self.result, self.choice, self.besides = result, choice, besides
+
+    def __repr__(self) -> str:
+        counted = plural(len(self.movements), "collective")
+        return f"<{type(self).__name__} of {self.result.record.name}: {self.choice}, {counted}>"
 
     @cached_property
     def combined(self) -> ir.Module:
