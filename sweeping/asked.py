@@ -101,9 +101,9 @@ def _entries(path: Path) -> dict[str, _SweepEntry]:
     return {key: _SweepEntry(value, path, *places.get(key, (1, ()))) for key, value in whole.items()}
 
 
-def _fixed(entries: Mapping[str, _SweepEntry]) -> dict[str, Any]:
+def _fixed(entries: Mapping[str, _SweepEntry]) -> _TaskOptions:
     """The options of all tasks."""
-    options = dict[str, Any]()
+    options = _TaskOptions()
     for key in _OPTIONS:
         if key in entries:
             with _at(entries[key].where):
@@ -124,9 +124,9 @@ def _at(where: str) -> Iterator[None]:
 def _items(
     entries: Mapping[str, _SweepEntry],
     key: str,
-    read: Callable[[object], dict[str, Any]],
-    default: dict[str, Any],
-) -> list[dict[str, Any]]:
+    read: Callable[[object], _TaskOptions],
+    default: _TaskOptions,
+) -> list[_TaskOptions]:
     if key not in entries:
         return [default] if default else []
     items = list[_TaskOptions]()
@@ -145,7 +145,7 @@ def _model(entry: _SweepEntry, item: object) -> tuple[str, bytes]:
         return item, zlib.compress(text.data, 9)
 
 
-def _mesh(item: object) -> dict[str, Any]:
+def _mesh(item: object) -> _TaskOptions:
     if not isinstance(item, str):
         raise ShardlogError(f"{item!r} is not a mesh", hint="expected a text, as in data=4,model=2")
     with make_context(), ir.Location.unknown():
@@ -153,14 +153,14 @@ def _mesh(item: object) -> dict[str, Any]:
     return {"mesh": item}
 
 
-def _devices(item: Any) -> dict[str, Any]:
-    return {"devices": AutoOptions(devices=item).devices}
+def _devices(item: object) -> _TaskOptions:
+    return {"devices": AutoOptions.of(devices=item).devices}
 
 
-def _topology(item: Any) -> dict[str, Any]:
+def _topology(item: Any) -> _TaskOptions:
     machine(item)
     return {"topology": item}
 
 
-def _memory(item: Any) -> dict[str, Any]:
+def _memory(item: object) -> _TaskOptions:
     return {"memory": None if item == "none" else AutoOptions.of(memory=item).memory}

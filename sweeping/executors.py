@@ -13,13 +13,15 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from contextlib import contextmanager
 from multiprocessing import get_context
 from queue import LifoQueue
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from .. import interrupt
 from ..errors import ShardlogError, from_extra
 
 _HOST = re.compile(r"(?:\w+://)?(?P<host>[\w.-]+):(?P<port>\d+)")
 _SECONDS = 10  # to reach a cluster
+_P = ParamSpec("_P")  # parameters of a task
+_T = TypeVar("_T")  # its result
 
 
 @contextmanager
@@ -58,7 +60,7 @@ class Processes(Executor):
             self._free.put(None)
         interrupt.clearing[self._name] = self._kill
 
-    def submit(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Future[Any]:
+    def submit(self, function: Callable[_P, _T], /, *args: _P.args, **keywords: _P.kwargs) -> Future[_T]:
         """Gives a task to a free worker, and waits for one if there is none."""
         pool = self._free.get()
         if pool is None:
@@ -66,7 +68,7 @@ class Processes(Executor):
             self._pools.add(pool)
         own = pool
 
-        def give_back(future: Future[Any]) -> None:
+        def give_back(future: Future[_T]) -> None:
             ended = not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
             if ended:
                 self._pools.discard(own)
@@ -129,8 +131,8 @@ def _ray(count: int | None, address: str | None) -> Iterator[tuple[Executor, int
     remote = ray.remote(max_retries=0)(_call)  # a task whose worker ends is done again here
 
     class OnRay(Executor):
-        def submit(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Future[Any]:
-            future: Future[Any] = remote.remote(function, args, keywords).future()
+        def submit(self, function: Callable[_P, _T], /, *args: _P.args, **keywords: _P.kwargs) -> Future[_T]:
+            future: Future[_T] = remote.remote(function, args, keywords).future()
             return future
 
     try:
@@ -139,7 +141,7 @@ def _ray(count: int | None, address: str | None) -> Iterator[tuple[Executor, int
         ray.shutdown()
 
 
-def _call(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def _call(function: Callable[..., _T], args: tuple[object, ...], keywords: dict[str, object]) -> _T:
     return function(*args, **keywords)
 
 

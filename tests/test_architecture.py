@@ -163,7 +163,6 @@ MOST_UNTYPED = {
     "executing": 20,
     "exporters": 12,
     "importers": 11,
-    "sweeping": 27,
 }
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -99,6 +99,7 @@ class _Normal:
     def __init__(self, module: ir.Module, encoded: bool, place: Callable[[str], str]) -> None:
         self.module, self.may_encode, self.place = module, encoded, place
         self.ops = operations_in(module)
+        self.by_name: dict[str, list[Any]] = defaultdict(list)
         self.grids: dict[str, Grid] = {}
         self.named: dict[str, GridAxes] = {}  # of the axes of grids
         self.specs: dict[Any, Spec] = {}  # by the value of a sharding
@@ -111,39 +112,51 @@ class _Normal:
         self.fitting = set[Any]()  # kinds of ops that lack nothing
 
     def run(self) -> bool:
-        ops = self.ops
-        by_name: dict[str, list[Any]] = defaultdict(list)
-        for op in ops:
-            by_name[op.name].append(op)
-        ours = {name for name in by_name if name.startswith(_OURS)}
-        encoded = self.may_encode and self.has_encodings(ops)
+        for op in self.ops:
+            self.by_name[op.name].append(op)
+        ours = {name for name in self.by_name if name.startswith(_OURS)}
+        encoded = self.may_encode and self.has_encodings(self.ops)
         if not ours and not encoded:
             return False
-        spelling = self.spelling(ours, by_name, encoded)
-
-        def called(names: Iterable[str]) -> list[Any]:
-            """The ops with some names, in order."""
-            each = [by_name[name] for name in names if name in by_name]
-            return each[0] if len(each) == 1 else [op for op in ops if op.name in names] if each else []
-
-        functions, grids, shardings = called(["func.func"]), called(_GRIDS), called(SHARDINGS)
-        annotations, asking = called(ANNOTATIONS), called(_ASKING)
-        others = called(ours.difference(_GRIDS, SHARDINGS, ANNOTATIONS, _ASKING))
+        spelling = self.spelling(ours, encoded)
+        grids = self.called(_GRIDS)
         if spelling == "rfc" and not grids:
             grids = [self.assumed_cluster()]
+        self.read(ours, grids, spelling, encoded)
+        for op in grids:
+            self.write_grid(op)
+        self.finish_functions()
+        self.module.operation.attributes[SPELLING] = ir.StringAttr.get(spelling)
+        if spelling == "rfc":  # whose types and collectives may contradict themselves
+            self.module.operation.verify()
+        if not CONTROL.keys().isdisjoint(self.by_name):
+            to_stablehlo_control(operations_in(self.module))
+        if any(name.startswith("mhlo.") for name in self.by_name):
+            _to_stablehlo(self.module)
+        return True
+
+    def called(self, names: Collection[str]) -> list[Any]:
+        """The ops with some names, in order."""
+        each = [self.by_name[name] for name in names if name in self.by_name]
+        return each[0] if len(each) == 1 else [op for op in self.ops if op.name in names] if each else []
+
+    def read(self, ours: set[str], grids: Sequence[Any], spelling: str, encoded: bool) -> None:
+        """Reads grids, shardings, annotations and collectives: ops with the names ``ours``. Grids remain."""
+        shardings, annotations, asking = map(self.called, (SHARDINGS, ANNOTATIONS, _ASKING))
+        others = self.called(ours.difference(_GRIDS, SHARDINGS, ANNOTATIONS, _ASKING))
         for op in grids:
             self.look_at(op, self.read_grid)
         if annotations or shardings or spelling == "rfc":
-            makers = called([name for name in by_name if name not in ANNOTATIONS])
+            makers = self.called([name for name in self.by_name if name not in ANNOTATIONS])
             self.definers = {value: op for op in makers for value in op.results}
         if encoded:
-            self.read_encodings(ops)
+            self.read_encodings(self.ops)
         for op in shardings:
             self.look_at(op, self.read_sharding)
         for op in annotations:
             self.look_at(op, self.annotate)
         if spelling == "rfc":
-            for op in called([name for name in by_name if not name.startswith((*_OURS, "sdy."))]):
+            for op in self.called([name for name in self.by_name if not name.startswith((*_OURS, "sdy."))]):
                 if "sharding" in op.attributes:
                     self.read_option(op)
         for op in others:
@@ -153,9 +166,11 @@ class _Normal:
         for op in (*asking, *shardings):
             if not is_used(op):
                 op.erase()
-        for op in grids:
-            self.write_grid(op)
-        if not functions:  # it only declares grids: a program that does nothing
+
+    def finish_functions(self) -> None:
+        """Takes the clusters off functions. A module that only declares grids gets one that does nothing."""
+        functions = self.called(["func.func"])
+        if not functions:
             with ir.InsertionPoint(self.module.body):
                 empty: Any = func.FuncOp("main", ((), ()))
             with ir.InsertionPoint(empty.add_entry_block()):
@@ -163,14 +178,6 @@ class _Normal:
         for op in functions:
             if "mesh_cluster" in op.attributes:
                 del op.attributes["mesh_cluster"]
-        self.module.operation.attributes[SPELLING] = ir.StringAttr.get(spelling)
-        if spelling == "rfc":  # whose types and collectives may contradict themselves
-            self.module.operation.verify()
-        if not CONTROL.keys().isdisjoint(by_name):
-            to_stablehlo_control(operations_in(self.module))
-        if any(name.startswith("mhlo.") for name in by_name):
-            _to_stablehlo(self.module)
-        return True
 
     def look_at(self, op: Any, read: Callable[[Any, Labels], None], place: Any = None) -> None:
         """Reads an op; a ``place`` is that of one that may be gone afterwards. Raises ShardlogError for one
@@ -189,13 +196,13 @@ class _Normal:
             has = "attributes, operands or results of other kinds than it takes"
             raise _unfitting(name, place or op.location, has) from None
 
-    def spelling(self, names: set[str], by_name: Mapping[str, list[Any]], encoded: bool) -> str:
+    def spelling(self, names: set[str], encoded: bool) -> str:
         """The spelling that a module is in, of whose ops some names are of the dialects."""
         if encoded or names & {"mesh.cluster", "mesh.annotate"}:
             return "rfc"
         if any(name.startswith("mesh.") for name in names):
             return "mesh19"
-        scatters = (op for name in names if "scatter" in name for op in by_name[name])
+        scatters = (op for name in names if "scatter" in name for op in self.by_name[name])
         old = any("scatter_axis" in op.attributes for op in scatters)
         return "shard22" if old else "shard"
 
