@@ -13,7 +13,6 @@ import numpy.typing as npt
 from ..program.folding import REPEAT, Group
 from ..program.ids import Item
 from ..program.mlir.origins import Origin
-from ..runs.groups import grouped
 from ..runs.records.live import Live
 
 LIMITS = ("compute", "launch", "links", "memory")
@@ -55,9 +54,10 @@ class Layer:
 
 def layers(timed: TimedOps, record: Live) -> tuple[Layer, ...]:
     """The layers of a run's program, in order, of the ops that a device runs."""
-    items, groups = grouped(record, 1)  # a scope of one op may take most of the time
+    items = record.outline.items
     if not items:  # no result needs any op
         return ()
+    groups = record.outline.groups(1)  # a scope of one op may take most of the time
     row = {limited: n * (len(items) + 1) + 1 for n, limited in enumerate(LIMITS)}
     which = np.asarray([row[limited] for limited in timed.limits], np.intp)
     which += np.asarray(_followed(timed, items, record), np.intp)

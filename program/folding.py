@@ -49,13 +49,19 @@ class Group:
         return [self.label, self.kind, self.first, self.end, [m.as_json() for m in self.members]]
 
 
-@lru_cache(maxsize=1 << 16)
 def scope(origin: Origin) -> tuple[str, ...]:
     """The scope that an op comes from, outermost first.
 
     ``jit(step)/transpose(jvp(layer))/mul(callsite(norm(model.py:3:8) at loss(model.py:9:2)))`` is in
     ``("backward", "layer")``; without the scope ``layer`` it would be in ``("backward", "loss", "norm")``.
     """
+    # Lines of a text are in none; they are an op's each, and would drive out the others.
+    named = origin.names or any(frame.function for frame in origin.frames)
+    return _named_scope(origin) if named else ()
+
+
+@lru_cache(maxsize=1 << 16)
+def _named_scope(origin: Origin) -> tuple[str, ...]:
     names, backward = [], False
     stack = [part for name in origin.names for part in split(name)][:-1]
     for part in stack:

@@ -22,15 +22,26 @@ class Ordered:
     groups: Sequence[Group]
 
 
-def ordered(record: RunRecord, least: int = LEAST) -> Ordered:
-    """The program of a run in the order of its ops; scopes of at least so many ops are groups."""
-    return Ordered(dict(record.ops()), *grouped(record, least))
+@dataclass(frozen=True)
+class Outline:
+    """The items of a run in the order of the program; and of those before the returned values the scope that
+    each is in, and a number that is equal for those that look alike."""
+
+    items: Sequence[Item]
+    scopes: Sequence[tuple[str, ...]]
+    tokens: Sequence[int]
+
+    def groups(self, least: int) -> list[Group]:
+        """The groups of the items; scopes of at least so many ops are groups. The returned values are one."""
+        groups = list(fold(self.scopes, self.tokens, least))
+        if len(self.tokens) + _FEW < len(self.items):
+            groups.append(Group("results", PART, len(self.tokens), len(self.items), ()))
+        return groups
 
 
-def grouped(record: RunRecord, least: int) -> tuple[list[Item], list[Group]]:
-    """The items of a run in the order of the program, and their groups."""
-    items = list(in_order(record))
-    return items, groups_of(record, items, least)
+def ordered(record: RunRecord, outline: Outline) -> Ordered:
+    """The program of a run in the order of its ops, by its outline."""
+    return Ordered(dict(record.ops()), outline.items, outline.groups(LEAST))
 
 
 def in_order(record: RunRecord) -> Iterator[Item]:
@@ -48,8 +59,9 @@ def in_order(record: RunRecord) -> Iterator[Item]:
         yield item
 
 
-def groups_of(record: RunRecord, items: Sequence[Item], least: int) -> list[Group]:
-    """The groups of items in the order of the program. The returned values are one of them."""
+def outline(record: RunRecord) -> Outline:
+    """The outline of a run."""
+    items = list(in_order(record))
     numbers: dict[tuple[str, ...], int] = {}
     tokens = list[int]()
     scopes, follows = list[tuple[str, ...]](), list[bool]()
@@ -70,7 +82,4 @@ def groups_of(record: RunRecord, items: Sequence[Item], least: int) -> list[Grou
     for i in reversed(range(len(scopes) - 1)):
         if follows[i]:
             scopes[i] = scopes[i + 1]
-    groups = list(fold(scopes, tokens, least))
-    if len(tokens) + _FEW < len(items):
-        groups.append(Group("results", PART, len(tokens), len(items), ()))
-    return groups
+    return Outline(items, scopes, tokens)

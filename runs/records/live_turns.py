@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...program.ids import Cell, Content, Item, Place
 from ...propagation.fixpoint import STATE, Fixpoint
-from ..groups import Ordered, ordered
+from ..groups import Ordered, Outline, ordered, outline
 from .record import Change, Facts, Key, Op, RunRecord, SlotColumns
 
 if TYPE_CHECKING:
@@ -44,7 +44,12 @@ class LiveTurns(RunRecord):
     @cached_property
     def ordered(self) -> Ordered:
         """The ops in the order of the program, and their groups."""
-        return ordered(self)
+        return ordered(self, self.outline)
+
+    @cached_property
+    def outline(self) -> Outline:
+        """The items in the order of the program, and what makes groups of them."""
+        return outline(self)
 
     def slots(self, item: Item) -> list[Place]:
         offsets, places = self._agenda.slots
