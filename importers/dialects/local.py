@@ -229,13 +229,41 @@ class Global:
         raise ShardlogError(f"{op.name} cannot run: {why}", where=location(op), hint=hint)
 
     def erase_indices(self) -> None:
-        """Erases coordinates of devices that nothing uses any more. Raises ShardlogError for others."""
+        """Erases coordinates of devices that nothing uses any more. Others become numbers that the program
+        computes with. Raises ShardlogError for those that are not known."""
         for op in reversed(operations_in(self.module)):
             if op.name.startswith(_OF_INDICES) and not is_used(op):
                 op.erase()
-        for op in operations_in(self.module):
-            if op.name.startswith("shard."):
-                self.refuse(op, "the program computes with the number of its device")
+        asking = [op for op in operations_in(self.module) if op.name.startswith("shard.")]
+        answers = [[self.indices.of(value) for value in op.results] for op in asking]
+        for op, indices in zip(asking, answers, strict=True):
+            self.place, self.loc = ir.InsertionPoint(op), op.location
+            for value, index in zip(op.results, indices, strict=True):
+                if index is None:
+                    self.refuse(op, "what it is of is not known before it runs")
+                self.compute_with(op, value, index)
+            op.erase()
+
+    def compute_with(self, op: Operation, value: Value, index: Table) -> None:
+        """Replaces a coordinate of the device by a number that the program looks up. Raises ShardlogError for
+        one that a branch or loop with collectives depends on: some devices would wait for others there."""
+        held = self.one("tensor.extract", [self.number(index)], self.i32)
+        number = self.one("arith.index_cast", [held], value.type)
+        value.replace_all_uses_with(number)
+        waiting, reached = [number], {number}
+        for one in waiting:  # which grows
+            for user in (use.owner.operation for use in one.uses):
+                ends = (
+                    not len(user.results) and user.parent.name != "func.func"
+                )  # a branch or a turn of a loop
+                depends = user.parent if ends else user
+                if any("channel_handle" in inner.attributes for inner in operations_in(depends)):
+                    self.refuse(op, f"{depends.name} depends on it, and has collectives")
+                inside = (block for region in depends.regions for block in region.blocks)
+                values = (*depends.results, *(value for block in inside for value in block.arguments))
+                new = [value for value in values if value not in reached]
+                waiting += new
+                reached.update(new)
 
     # ---- Groups --------------------------------------------------------------------------------------------
 
@@ -618,8 +646,13 @@ class Global:
         return sdy.TensorShardingAttr.get(self.name, [first, *rest])
 
 
-_OF_INDICES = ("shard.process_", "tensor.extract", "arith.constant", "arith.index_cast")
-_INDICES = ("shard.process_linear_index", "shard.process_multi_index", "shard.grid_shape")
+_INDICES = (
+    "shard.process_linear_index",
+    "shard.process_multi_index",
+    "shard.grid_shape",
+    "shard.neighbors_linear_indices",
+)
+_OF_INDICES = (*_INDICES, "tensor.extract", "arith.constant", "arith.index_cast")
 _MADE: dict[str, Callable[[Global, Any], Any]] = {
     "shard.all_gather": Global.all_gather,
     "shard.all_reduce": Global.all_reduce,

@@ -204,6 +204,68 @@ def test_what_cannot_run_is_refused(op: str, message: str) -> None:
     assert ":3" in caught.value.where
 
 
+def test_a_program_computes_with_the_place_of_its_device() -> None:
+    text = """shard.grid @g(shape = 2x3)
+func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {
+  %i, %j = shard.process_multi_index on @g : index, index
+  %down, %up = shard.neighbors_linear_indices on @g[%i, %j] split_axes = [1] : index, index
+  %n = shard.grid_shape @g axes = [1] : index
+  %zero = arith.constant 0 : index
+  %first = arith.cmpi eq, %j, %zero : index
+  %y = scf.if %first -> tensor<4xi32> {
+    scf.yield %x : tensor<4xi32>
+  } else {
+    %z = arith.constant dense<0> : tensor<4xi32>
+    scf.yield %z : tensor<4xi32>
+  }
+  %a = arith.muli %i, %n : index
+  %0 = arith.index_cast %a : index to i32
+  %1 = arith.index_cast %j : index to i32
+  %2 = arith.index_cast %down : index to i32
+  %3 = arith.index_cast %up : index to i32
+  %t = tensor.from_elements %0, %1, %2, %3 : tensor<4xi32>
+  %r = tosa.add %y, %t : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  return %r : tensor<4xi32>
+}
+"""
+    x = np.arange(24, dtype=np.int32).reshape(6, 4) * 100
+    (found,) = jax.tree.leaves(shardlog.run(text).partition().compile(jax.devices()[:6])(x))
+    for number, (row, column) in enumerate(DEVICES):
+        down, up = number - 1 if column > 0 else -1, number + 1 if column < 2 else -1
+        given = x[number] if column == 0 else 0
+        np.testing.assert_array_equal(
+            np.asarray(found)[number], given + np.array([row * 3, column, down, up])
+        )
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "%p = arith.cmpi eq, %i, %c : index\n  %s = scf.if %p -> tensor<4xf32> {",
+        "%n = arith.addi %i, %d : index\n"
+        "  %s = scf.for %k = %c to %n step %d iter_args(%a = %x) -> tensor<4xf32> {",
+    ],
+)
+def test_collectives_in_a_branch_or_loop_that_not_all_devices_take_are_refused(head: str) -> None:
+    """They would wait for ever."""
+    other = "else {\n    scf.yield %x : tensor<4xf32>\n  }" if "scf.if" in head else ""
+    text = f"""shard.grid @g(shape = 2)
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %i = shard.process_linear_index on @g : index
+  %c = arith.constant 0 : index
+  %d = arith.constant 1 : index
+  {head}
+    %r = shard.all_reduce %x on @g grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
+    scf.yield %r : tensor<4xf32>
+  }} {other}
+  return %s : tensor<4xf32>
+}}
+"""
+    with pytest.raises(ShardlogError, match="depends on it, and has collectives") as refused:
+        shardlog.run(text)
+    assert refused.value.where.endswith(":3:8")
+
+
 def test_annotations_of_whole_tensors_are_refused_beside_collectives() -> None:
     text = """
 shard.grid @g(shape = 2)
