@@ -32,19 +32,18 @@ from ...program.carried import AXES, DYNAMIC, ENTRIES, HALO, OFFSETS, OPTION, PA
 from ...program.function import location
 from ...program.meshes import Mesh, symbol
 from ...program.mlir.modules import (
-    boundary_attributes,
     entries_of,
     is_used,
     operations_in,
     put_like,
-    with_attributes,
 )
-from ...program.mlir.types import FunctionOp, Operation, Value
+from ...program.mlir.types import Operation, Value
 from ...program.shardings import mesh_attribute
 from ...program.signature import text_of
 from .axes import GridAxes, axes_of
 from .checks import check_collective, collectives
 from .control import CONTROL, to_stablehlo_control
+from .definitions import Definitions
 from .formats import formats
 from .grids import Grid, Spec, axis_lists, check_kind, counted, find, integers, kind_of, read_partial
 from .marks import ANNOTATIONS, SHARDINGS
@@ -106,8 +105,7 @@ class _Normal:
         self.alike: dict[Any, Spec] = {}  # by the attributes of a sharding
         self.of_values: dict[Any, Spec] = {}  # by the value that is sharded so
         self.noted = set[str]()
-        self.definers: dict[Any, Any] = {}  # the ops that make values; MLIR's ``owner`` looks for a dialect
-        self.defined = set[Any]()  # results among several that have shardings
+        self.definitions = Definitions()
         self.meant: dict[Any, _Meaning] = {}  # by the meaning of an annotation, and a type
         self.fitting = set[Any]()  # kinds of ops that lack nothing
 
@@ -147,8 +145,7 @@ class _Normal:
         for op in grids:
             self.look_at(op, self.read_grid)
         if annotations or shardings or spelling == "rfc":
-            makers = self.called([name for name in self.by_name if name not in ANNOTATIONS])
-            self.definers = {value: op for op in makers for value in op.results}
+            self.definitions.add(self.called([name for name in self.by_name if name not in ANNOTATIONS]))
         if encoded:
             self.read_encodings(self.ops)
         for op in shardings:
@@ -312,7 +309,7 @@ class _Normal:
         numbers = list[int]()
         for number in integers(attribute):
             if number == DYNAMIC and (value := next(given, None)) is not None:
-                owner = self.definers.get(value)
+                owner = self.definitions.maker(value)
                 constant = owner.attributes.get("value") if owner is not None and not owner.operands else None
                 if isinstance(constant, ir.IntegerAttr):
                     number = constant.value
@@ -373,7 +370,7 @@ class _Normal:
         """The sharding that a value is. Raises ShardlogError for one that is not known."""
         if value in self.specs:
             return self.specs[value]
-        op = self.definers.get(value)
+        op = self.definitions.maker(value)
         if op is not None and op.name in _ASKING and op.operands[0] in self.of_values:
             return self.of_values[op.operands[0]]
         hint = "give it the result of shard.sharding, or the sharding of a value annotated before"
@@ -426,14 +423,14 @@ class _Normal:
             users = not ir.BoolAttr(held["as_result"]).value
         if "required" in labels and not ir.BoolAttr(held["required"]).value:
             beside = {**beside, "shard.required": ir.BoolAttr.get(False)}
-        if users or not self.define(value, meaning.sharding, beside, meaning.of_one):
+        if users or not self.definitions.shard(value, meaning.sharding, beside, meaning.of_one):
             attributes = {"sharding": meaning.sharding, **beside}
             if users:
                 attributes["shard.for_users"] = self.unit
             place, name = ir.InsertionPoint(op), "sdy.sharding_constraint"
             annotation = ir.Operation.create(name, [type_], [value], attributes, loc=op.location, ip=place)
             value = annotation.result
-            self.definers[value] = annotation
+            self.definitions.add([annotation])
         result.replace_all_uses_with(value)
         self.of_values[value] = meaning.spec
 
@@ -449,79 +446,9 @@ class _Normal:
     def erase(self, op: Operation) -> None:
         """Erases an op."""
         for value in op.results:
-            self.forget(value)
+            self.definitions.forget(value)
+            self.of_values.pop(value, None)
         op.erase()
-
-    def forget(self, value: Value) -> None:
-        """Forgets a value whose op is erased: others may come to stand at its address."""
-        self.definers.pop(value, None)
-        self.of_values.pop(value, None)
-        self.defined.discard(value)
-
-    def define(
-        self,
-        value: Any,
-        sharding: ir.Attribute,
-        beside: Mapping[str, ir.Attribute],
-        of_one: ir.Attribute | None = None,
-    ) -> bool:
-        """Gives a value a sharding where it is defined; ``of_one`` is the sharding attribute of an op with
-        one result. Returns False if its definition cannot have one, or has one already."""
-        op = self.definers.get(value)
-        if op is None:
-            if not isinstance(value.owner, ir.Block):
-                return False
-            function: Any = value.owner.owner
-            if function.operation.name != "func.func":
-                return False
-            number = ir.BlockArgument(value).arg_number
-            return self.on_boundary(function, "arg_attrs", number, sharding, beside)
-        if op.name.startswith("sdy."):
-            return False
-        if len(op.results) > 1:
-            return self.define_one(op, value, sharding, beside)
-        attributes = op.attributes
-        if "sdy.sharding" in attributes:
-            return False
-        attributes["sdy.sharding"] = of_one or sdy.TensorShardingPerValueAttr.get([sharding])
-        for label, attribute in beside.items():
-            attributes[label] = attribute
-        return True
-
-    def define_one(
-        self, op: Any, value: Any, sharding: ir.Attribute, beside: Mapping[str, ir.Attribute]
-    ) -> bool:
-        """Like ``define``, for one of several results, because attributes beside a sharding would apply to
-        all. The others stay open until they are annotated."""
-        mesh, number = sdy.TensorShardingAttr(sharding).mesh_or_ref, ir.OpResult(value).result_number
-        if "sdy.sharding" in op.attributes:
-            shardings = [*sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings]
-        else:
-            open_ = sdy.DimensionShardingAttr.get([], is_closed=False)
-            ranks = (getattr(result.type, "rank", 0) for result in op.results)
-            shardings = [sdy.TensorShardingAttr.get(mesh, [open_] * rank) for rank in ranks]
-        one_mesh = all(sdy.TensorShardingAttr(s).mesh_or_ref == mesh for s in shardings)
-        if value in self.defined or not one_mesh or beside.keys() - {ENTRIES}:
-            return False
-        self.defined.add(value)
-        shardings[number] = sharding
-        op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(shardings)
-        return True
-
-    def on_boundary(
-        self,
-        function: FunctionOp,
-        label: str,
-        number: int,
-        sharding: ir.Attribute,
-        beside: Mapping[str, ir.Attribute],
-    ) -> bool:
-        entries = boundary_attributes(function, label)
-        if "sdy.sharding" in entries[number]:
-            return False
-        entries[number] = with_attributes(entries[number], {"sdy.sharding": sharding, **beside})
-        function.attributes[label] = ir.ArrayAttr.get(entries)
-        return True
 
     def attribute(self, spec: Spec) -> ir.Attribute:
         """The sharding of sdy; all its dimensions are closed."""
@@ -596,14 +523,15 @@ class _Normal:
         if (text := _encoding(value.type)) is not None:
             spec = self.of_values[value] = self.encoded(text, value.type, op)
             value.set_type(_plain(value.type))
-            self.define(value, self.attribute(spec), self.beside(spec))
+            self.definitions.shard(value, self.attribute(spec), self.beside(spec))
 
     def read_function_type(self, op: Operation) -> None:
         type_: Any = ir.TypeAttr(op.attributes["function_type"]).value
         for number, result in enumerate(type_.results):
             if (text := _encoding(result)) is not None:
                 spec = self.encoded(text, result, op)
-                self.on_boundary(op.opview, "res_attrs", number, self.attribute(spec), self.beside(spec))
+                attributes = self.attribute(spec), self.beside(spec)
+                self.definitions.shard_boundary(op.opview, "res_attrs", number, *attributes)
         plain = ir.FunctionType.get([_plain(t) for t in type_.inputs], [_plain(t) for t in type_.results])
         op.attributes["function_type"] = ir.TypeAttr.get(plain)
 
@@ -687,7 +615,7 @@ class _Normal:
             return
         if before is None:
             before = self.of_values[value] = whole.before(type_.rank, grid.name)
-            self.define(value, self.attribute(before), {})
+            self.definitions.shard(value, self.attribute(before), {})
         after = whole.after(before)
         given = self.of_values.get(op.results[0])
         if given is not None and (given.axes, set(given.partial)) != (after.axes, set(after.partial)):
@@ -707,7 +635,7 @@ class _Normal:
         collective = put_like(op, collectives().whole[name][0], held)
         self.erase(op)
         self.of_values[collective.results[0]] = after
-        self.definers[collective.results[0]] = collective
+        self.definitions.add([collective.operation])
 
     def note(self, message: str, where: str) -> None:
         """Warns about an ambiguous reading, once per kind."""
