@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from ...explanations.answers.text import dims_text
 from ...program.elements import bytes_text
@@ -53,7 +54,7 @@ def _changes(changes: Changes) -> Iterator[str]:
                 why.setdefault(value, []).append(f"dim {dim}: {source}{reason}")
         rows = [
             (
-                f"{t.other}{at(t.where, t.stack)}",
+                f"{t.other}{at(t.other_where, t.other_stack)}",
                 dims_text(t.first),
                 dims_text(t.second),
                 "; ".join(dict.fromkeys(why.get(t.value, ()))),
@@ -85,7 +86,9 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Literal text for a cell of a table, whose lines are apart: markup in it is escaped."""
+    """Literal text for a cell of a table, whose lines are apart: markup in it is escaped. Places are as seen
+    from the working folder."""
+    text = text.replace(f"{Path.cwd()}/", "")
     short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
     return "<br>".join(" ".join(_MARKS.sub(_as_text, line).split()) for line in short.splitlines())
 

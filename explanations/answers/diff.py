@@ -21,7 +21,7 @@ _ALL = "(--full shows all)"
 class TensorDiff:
     """A tensor that is sharded otherwise in the second run: its axes by dimension, in both.
 
-    ``other`` is its name in the second run.
+    ``other`` is its name in the second run, ``other_where`` and ``other_stack`` its place there.
     """
 
     value: str
@@ -29,6 +29,8 @@ class TensorDiff:
     type: str
     where: str
     stack: str
+    other_where: str
+    other_stack: str
     first: tuple[str, ...]
     second: tuple[str, ...]
 

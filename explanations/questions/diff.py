@@ -114,8 +114,8 @@ class _Comparison:
         origins: dict[_Origin, dict[tuple[str, int], None]] = {}
         for a, b in self.pairs:
             if first.axes(a) != second.axes(b):
-                texts = first.text(a), second.text(b)
-                tensors.append(TensorDiff(a.name, b.name, a.type, a.where, a.stack, *texts))
+                places = a.where, a.stack, b.where, b.stack
+                tensors.append(TensorDiff(a.name, b.name, a.type, *places, first.text(a), second.text(b)))
                 for origin, dim in (*self._only(1, a, b), *self._only(2, b, a)):
                     origins.setdefault(origin, {})[a.name, dim] = None
         partings = (self._parting(origin, tuple(dims)) for origin, dims in origins.items())

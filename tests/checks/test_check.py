@@ -132,9 +132,15 @@ def test_markdown_is_tables_of_text(capsys: pytest.CaptureFixture[str]) -> None:
     for row in rows:  # as many cells as the table has columns, whatever the text
         assert len(re.findall(r"(?<!\\)\|", row)) in (4, 5)
     assert "<b>" not in text
-    assert (
-        "has no such collective<br>because of the annotation of" in text
-    )  # the lines of a reason stay apart
+    assert "has no such collective<br>because of the annotation of" in text  # lines stay apart
+    assert any(row.startswith("| %1 at model.py:9 |") for row in rows)  # its place is that of now
+
+
+def test_markdown_has_places_as_seen_from_the_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text(MODULE.replace('"model.py"', f'"{Path.cwd()}/model.py"'))
+    text = said(capsys, "check", "m.mlir", "--baseline", "before.mlir", "--format", "markdown")
+    assert "at model.py:9" in text
+    assert str(Path.cwd()) not in text.replace("\\", "")
 
 
 def test_several_formats_of_one_run(capsys: pytest.CaptureFixture[str]) -> None:
