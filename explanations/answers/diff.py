@@ -93,7 +93,11 @@ def diff_text(diff: Diff, *, labels: tuple[str, str] = ("1", "2"), full: bool = 
 
     ``labels`` are the names of the runs.
     """
-    alone = [f"{n} are in {label} only" for label, n in zip(labels, diff.alone, strict=True) if n]
+    alone = [
+        f"{n} {'are' if n > 1 else 'is'} in {label} only"
+        for label, n in zip(labels, diff.alone, strict=True)
+        if n
+    ]
     differ = f"{len(diff.tensors)} of {diff.compared} tensors are sharded otherwise"
     lines = ["; ".join([differ, *alone])]
     alike = [[p] for p in diff.partings]

@@ -138,7 +138,7 @@ class Visits:
         axis = words.axes(atoms)
         names = dict.fromkeys(atoms, axis)
         option, loop = given.option, int(given.option.row[1])
-        by_user = any(premise.relation == "tells" for premise in option.premises)
+        by_user = any(premise.relation == "user_splits" for premise in option.premises)
         kind = next(str(kind) for number, kind in visited.facts["kind"] if number == loop)
         return WhyStep(
             "visit",

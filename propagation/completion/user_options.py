@@ -123,5 +123,6 @@ def _axis(given: Any, axes: dict[str, int], where: str) -> str:
         return given
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(names):
         return names[given]
-    hint = f"its axes are 0 to {len(names) - 1}: {', '.join(names)}"
+    numbers = f"its axes are 0 to {len(names) - 1}" if len(names) > 1 else "its only axis is 0"
+    hint = f"{numbers}: {', '.join(names)}"
     raise ShardlogError(f"the grid has no axis {given}", where=where, hint=hint)

@@ -113,7 +113,7 @@ def test_completion_is_compared_with_shardys_algorithm(
     both = ["diff", str(path), str(path), "--propagation", "completion", "--other-propagation", "shardy"]
     assert main(both) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "3 of 5 tensors are sharded otherwise; 1 are in 1 only" in said
+    assert "3 of 5 tensors are sharded otherwise; 1 is in 1 only" in said
     assert '2 only: "1" on %z dim 1, by tosa.maximum' in said
     assert "1: annotated by completion" in said
     assert main([*both, "--json"]) == 1
