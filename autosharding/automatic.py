@@ -55,9 +55,7 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
     if not costed:
         too_large = [least for search in searches if (least := search.too_large())]
         raise min(too_large, key=lambda each: each.least) if too_large else refused[0]
-    costed.sort(key=lambda each: each[1].cost.seconds)
-    near = [each for each in costed if each[1].cost.seconds <= costed[0][1].cost.seconds * (1 + _SLOWER)]
-    search, best = min(near, key=lambda each: each[1].cost.seconds ** _SQUARED * each[1].cost.peak)
+    search, best = _best(costed)
     if options.method == "mutate":
         start = next((each for of, each in costed if of is search and each.opened), best)
         for changed in search.mutated(start):
@@ -67,6 +65,22 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
     if options.compare and (first := [each for of, each in costed if of is searches[0]]):
         tried += searches[0].estimated(first)
     return search.plan_of(best, sorted(tried, key=lambda each: each.seconds))
+
+
+def _best(costed: Sequence[tuple[Search, Costed]]) -> tuple[Search, Costed]:
+    """The plan to take, of those that are hardly slower than the fastest.
+
+    It needs no more memory than the fastest known strategy among them. Its memory times the square of its
+    time is least.
+    """
+    fastest = min(each.cost.seconds for _, each in costed)
+    near = [(of, each) for of, each in costed if each.cost.seconds <= fastest * (1 + _SLOWER)]
+    known = [each.cost for _, each in near if each.opened is None]
+    most = min(known, key=lambda cost: cost.seconds).peak if known else inf
+    return min(
+        ((of, each) for of, each in near if each.cost.peak <= most),
+        key=lambda pair: pair[1].cost.seconds ** _SQUARED * pair[1].cost.peak,
+    )
 
 
 def _limit(costed: Sequence[tuple[Search, Costed]]) -> float:

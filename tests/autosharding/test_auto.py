@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
-from shardlog.autosharding.automatic import plan, program, session_of
+from shardlog.autosharding.automatic import _best, plan, program, session_of
 from shardlog.autosharding.ends import ends_of
 from shardlog.autosharding.options import AutoOptions
 from shardlog.autosharding.plan import AutoPlan, Placed, Tried
@@ -284,6 +285,17 @@ def test_known_strategies_are_costed_and_none_is_better(found: AutoPlan) -> None
     names = [tried.name for tried in found.tried]
     assert {"data parallel", "ZeRO-3", "Megatron over model", "Megatron over data"} <= set(names)
     assert found.seconds <= 1.005 * min(tried.seconds for tried in found.tried)
+
+
+def test_a_plan_needs_no_more_memory_than_a_known_strategy_that_is_as_fast() -> None:
+    def costed(name: str, seconds: float, peak: int, opened: bool) -> Any:
+        cost = SimpleNamespace(seconds=seconds, peak=peak)
+        return None, SimpleNamespace(name=name, cost=cost, opened=opened or None)
+
+    fast, small = costed("fast", 1.0, 104, True), costed("small", 1.003, 100, True)
+    known, slow = costed("known", 1.004, 101, False), costed("slow", 1.1, 50, False)
+    for plans, best in (([fast, slow], fast), ([fast, known], known), ([fast, small, known], small)):
+        assert _best(plans) == best
 
 
 @pytest.mark.parametrize("mesh", ["data=8", "data=2,model=4", "data=4,model=2"])
