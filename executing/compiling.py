@@ -44,11 +44,11 @@ def chosen(
 
 
 def devices_for(
-    result: Result, devices: Sequence[Device] | None = None, known: Sequence[Device] = ()
+    result: Result, devices: Sequence[Device] | None = None, lowered_for: Sequence[Device] = ()
 ) -> Sequence[Device]:
-    """The devices of a run: the requested ones, or else the ``known`` ones, those of its mesh (if that is
-    JAX's), or JAX's first ones. There must be as many as the mesh has. Raises ShardlogError if no choice
-    fits."""
+    """The devices of a run: the requested ones, or else those that it was ``lowered_for``, those of its mesh
+    (if that is JAX's), or JAX's first ones. There must be as many as the mesh has. Raises ShardlogError if no
+    choice fits."""
     with from_extra("jax", "JAX"):
         import jax
         from jax.sharding import Mesh
@@ -57,7 +57,7 @@ def devices_for(
     if devices is None:
         concrete = next((mesh for mesh in result.source.interface.meshes if isinstance(mesh, Mesh)), None)
         meant = concrete.devices.flat if concrete is not None else ()
-        each = (list(known), list(meant), jax.devices()[:count])
+        each = (list(lowered_for), list(meant), jax.devices()[:count])
         devices = next((some for some in each if len(some) == count), each[-1])
     if len(devices) != count:
         hint = "give devices=, or start JAX with more: XLA_FLAGS=--xla_force_host_platform_device_count=8"

@@ -121,7 +121,7 @@ class PlannedProgram:
         return self.written[1].module
 
     @cached_property
-    def made(self) -> DeviceProgram:
+    def finished(self) -> DeviceProgram:
         """The finished program. The passes change the program that was written, so its cost must be asked
         before that is."""
         annotated, repeats = self.annotated, may_repeat(self.facts.sent)
@@ -251,7 +251,7 @@ class Improving:
             homes_found = NOTHING if homes is None else homes.find(memory=tuning.DEAREST, stop=self._late)
             tried.append(self._with(homes_found, again=True))
             if all(self._peak(program) > aim.memory for program in tried):
-                best.made.exceeds = self._peak(best)
+                best.finished.exceeds = self._peak(best)
                 return best
         for program in self._smaller(best, homes, aim.memory, tuning.PRICES):
             tried.append(program)
@@ -328,7 +328,7 @@ class Improving:
         assert self.aim.peak is not None
         if program.module not in self._peaks:
             _ = program.cost  # of all collectives, before some are removed
-            self._peaks[program.module] = self.aim.peak(program.made)
+            self._peaks[program.module] = self.aim.peak(program.finished)
         return self._peaks[program.module]
 
     def _too_large(self, program: PlannedProgram) -> TooLargeError:
@@ -336,7 +336,7 @@ class Improving:
         walk, memory = program.written[0], self.aim.memory or 0
         sizes = []
         for number, tensor in walk.tensors.items():
-            if tensor.shape and not tensor.made:
+            if tensor.shape and not tensor.dataless:
                 value = walk.kinds.listing.value(number)
                 local = prod(walk.axes.local(tensor.shape, tensor.home.dims))
                 sizes.append((local * bytes_of(element_of(value)), value))

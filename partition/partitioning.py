@@ -89,7 +89,7 @@ def partition(
             return Writer(annotated, decided, hand_on, channel)
 
         with given.reading() if given else nullcontext():
-            program = Improving(annotated, write, aim, first, refuses=refuse).best().made
+            program = Improving(annotated, write, aim, first, refuses=refuse).best().finished
             if given is not None:  # which is checked by this
                 _ = program.written
         program.cut = cut

@@ -137,7 +137,7 @@ class Walk(ABC):
 
     def define_made(self, value: int, shape: Shape, home: Layout, make: Callable[[Layout], Any]) -> None:
         """Records how to make a value in any layout, without data."""
-        self.tensors[value], self.makes[value] = self.recipes.tensor(shape, home, made=True), make
+        self.tensors[value], self.makes[value] = self.recipes.tensor(shape, home, dataless=True), make
 
     def _keep(self, value: int, layout: Layout, local: Any) -> None:
         self.scope.values[value, layout] = local

@@ -51,7 +51,7 @@ class _Answers:
     solver: Solver
     unbound: Solver
     classified: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
-    known: dict[Hashable, SignatureAnswers] = field(default_factory=dict)
+    knowledge: dict[Hashable, SignatureAnswers] = field(default_factory=dict)
     local: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
 
     @cached_property
@@ -223,7 +223,7 @@ class RuleBook:
         """The answers of ``classify``, as the graph is built from them. ``words`` are some that signatures
         have only where their facts are equal: they are looked up faster."""
         key = words or _key(signature)
-        answers = self._about_it(signature).known
+        answers = self._about_it(signature).knowledge
         if key in answers:
             self._note("ops", signature)
         else:

@@ -140,9 +140,9 @@ class OpNames:
 
     def op(self, purpose: Any) -> Op | None:
         """The op that a collective serves, as ``item``."""
-        return self.made(purpose.op.operation)
+        return self.as_read(purpose.op.operation)
 
-    def made(self, op: Any) -> Op | None:
+    def as_read(self, op: Any) -> Op | None:
         """An op as it was in the program that was read, or None where it was not there."""
         item = self._items.get(op)
         return None if item is None else self._record.op(item)
@@ -181,4 +181,4 @@ class OpNames:
 
     def _maker(self, value: Any) -> Op | None:
         owner = value.owner
-        return self.made(owner.operation) if hasattr(owner, "operation") else None
+        return self.as_read(owner.operation) if hasattr(owner, "operation") else None

@@ -160,10 +160,10 @@ class _Naming:
         value = self._own.original(self._kinds.listing.value(number))
         if isinstance(value.owner, ir.Block):
             around, n = value.owner.owner.operation, value.arg_number
-            if (op := self._names.made(around)) is not None and n < len(op.slots):
+            if (op := self._names.as_read(around)) is not None and n < len(op.slots):
                 return f"{op.slots[n] or 'a value'} in {op.name}"
             return str(value.get_name())
-        op = self._names.made(value.owner.operation)
+        op = self._names.as_read(value.owner.operation)
         slot = len(value.owner.operands) + value.result_number
         if op is None or slot >= len(op.slots):
             return "a value"

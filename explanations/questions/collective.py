@@ -239,7 +239,7 @@ class Asked:
         """The ops that make the partial sums of a collective, where others hand them on, and how many
         operands they have."""
         sums = self._sums.begin(self.program.movements[number].purpose, self._primes(number))
-        counted = ((self.program.names.made(op), len(op.operands)) for op in sums if _takes_tensors(op))
+        counted = ((self.program.names.as_read(op), len(op.operands)) for op in sums if _takes_tensors(op))
         return [(op, taken) for op, taken in counted if op is not None]
 
     def _held(self, purpose: Any) -> Iterator[tuple[int, Layout | None]]:

@@ -59,9 +59,8 @@ class _AnnotationWriter:
         self.read: dict[Any, list[_Annotation | None]] = {}  # by the attribute of an op that has no other
         self.specs: dict[Any, dict[str, Any]] = {}  # by the content of an annotation
         self.specs_by_identity: dict[int, dict[str, Any]] = {}  # by the identity of an annotation
-        self.written_in: dict[
-            str, dict[int, Any]
-        ] = {}  # by function: its shardings, by the identity of a spec
+        # The shardings of each function, by the identity of a spec.
+        self.written_in: dict[str, dict[int, Any]] = {}
         self.function: Any = None  # the one that is written, ...
         self.written: dict[int, Any] = {}  # ... and what ``written_in`` has of it
         self.uses: dict[Any, list[tuple[Any, int]]] = {}  # of values of the module, by ops and operands

@@ -38,7 +38,7 @@ def _identity(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     (home,) = walk.reading.homes(op)
     if "sdy.sharding" not in op.attributes and not any(label in op.attributes for label in RESULT_SHARDING):
         home = walk.tensors[value].home
-    if walk.tensors[value].made:
+    if walk.tensors[value].dataless:
         walk.define_made(result, walk.tensors[value].shape, home, partial(walk.get, value))
         return
     use = Use(number, Slot(0), value, to=result)
@@ -65,7 +65,7 @@ def _loop(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     carried, propagated = ends[1], walk.reading.homes(op)
     homes, around, last = walk.settled(carried, propagated), list[int](), kinds.operands(body[-1])
     for slot, value in enumerate(kinds.operands(number)):
-        if last[slot] != carried[slot] or not walk.tensors[value].made:
+        if last[slot] != carried[slot] or not walk.tensors[value].dataless:
             around.append(slot)
             continue
         for numbers in ends:

@@ -25,13 +25,13 @@ from ..writing.building import GROUPS, PAIRS
 
 @dataclass(slots=True, eq=False)
 class TensorFacts:
-    """Facts about a value of the module: its shape and its layout there. ``made``: it needs no data, and is
-    made wherever it is needed. ``kept``: the copy of its op computes it on each device, at home, so its users
-    have it already."""
+    """Facts about a value of the module: its shape and its layout there. ``dataless``: it is made of no data,
+    wherever it is needed. ``kept``: the copy of its op computes it on each device, at home, so its users have
+    it already."""
 
     shape: Shape
     home: Layout
-    made: bool
+    dataless: bool
     kept: bool
 
 

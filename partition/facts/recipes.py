@@ -70,9 +70,11 @@ class Recipes:
         self._tensors: dict[tuple[Shape, Layout, bool, bool], TensorFacts] = {}
         self._known: dict[Any, Recipe] = {}
 
-    def tensor(self, shape: Shape, home: Layout, *, made: bool = False, kept: bool = False) -> TensorFacts:
+    def tensor(
+        self, shape: Shape, home: Layout, *, dataless: bool = False, kept: bool = False
+    ) -> TensorFacts:
         """The facts about a value: the same object for equal ones."""
-        key = shape, home, made, kept
+        key = shape, home, dataless, kept
         if key not in self._tensors:
             self._tensors[key] = TensorFacts(*key)
         return self._tensors[key]
@@ -106,7 +108,7 @@ class Recipes:
             others, way = chosen
             homes = [other or home for other, home in zip(others, homes, strict=True)]
         held = tuple([tensor.home for tensor in operands] + homes)
-        free = frozenset([t for t, tensor in zip(knowledge.slots, operands, strict=False) if tensor.made])
+        free = frozenset([t for t, tensor in zip(knowledge.slots, operands, strict=False) if tensor.dataless])
         choice = self.chooser.choose(knowledge, held, free, way)
         layouts, count = choice.taken.layouts, len(operands)
         given = list(layouts[count:])

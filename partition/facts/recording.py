@@ -271,7 +271,7 @@ class Recorder(Walk):
         ):
             return None
         operands = self.kinds.operands(number)
-        if len(operands) != 1 or operands[0] not in self.tensors or self.tensors[operands[0]].made:
+        if len(operands) != 1 or operands[0] not in self.tensors or self.tensors[operands[0]].dataless:
             return None
         computed = self._computed_at(number, layout)
         needed, given = computed.choice.taken.layouts

@@ -143,7 +143,7 @@ def _identity(walk: Writer, number: int, knowledge: Knowledge) -> None:
     )
     if "sdy.sharding" not in op.attributes and not any(label in op.attributes for label in RESULT_SHARDING):
         home = walk.tensors[value].home
-    if walk.tensors[value].made:
+    if walk.tensors[value].dataless:
         walk.define_made(result, walk.tensors[value].shape, home, partial(walk.get, value))
         return
     walk.define(result, home, walk.get(value, home, Use(number, Slot(0), value, to=result)))
@@ -172,7 +172,7 @@ def _loop(walk: Writer, number: int, knowledge: Knowledge) -> None:
     homes = walk.settled(carried, propagated)
     around = list[int]()  # the slots of the values that it carries
     for slot, (value, last) in enumerate(zip(kinds.operands(number), kinds.operands(body[-1]), strict=True)):
-        if last != carried[slot] or not walk.tensors[value].made:
+        if last != carried[slot] or not walk.tensors[value].dataless:
             around.append(slot)
             continue
         for numbers in ends:
