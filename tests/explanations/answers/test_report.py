@@ -657,6 +657,9 @@ def test_by_keyboard_alone(page: Page) -> None:
     assert "partial over model" in page.text("#details")
     page.press("?")
     assert page.one("#help-dialog").is_displayed()
+    help_, close = box(page, "#help-dialog"), box(page, "#help-dialog .close")
+    assert help_["right"] - 30 < close["right"] <= help_["right"]
+    assert help_["top"] <= close["top"] < help_["top"] + 30
 
 
 def test_everything_has_a_name_and_a_place_in_the_tab_order(page: Page) -> None:
