@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from ...program.ids import Slot
 from ..choice.purposes import Purpose
 from ..layouts import Layout, Pieces
+
+_LOOK = 3  # operands, and ops behind one another, that are looked at to tell collectives apart
 
 
 class Sending(NamedTuple):
@@ -157,6 +159,33 @@ def _function(place: Nesting) -> Nesting:
 def may_repeat(sent: Sequence[Made]) -> bool:
     """Whether a collective may send the same as an earlier one in its block: ops of the same names make both
     from the same values. Only the ops of the written program tell for certain."""
+    looks = set[Hashable]()
+    for value in sent:
+        assert value.sent is not None
+        look = id(value.sent.place), _look(value, _LOOK)
+        if look in looks:
+            return _do_repeat(sent)
+        looks.add(look)
+    return False
+
+
+def _look(value: Made, steps: int) -> Hashable:
+    """Equal for values that the same ops make from the same values: some of these ops, and how many operands
+    they have."""
+    while value.same is not None:
+        value = value.same
+    sources = [_look(source, steps - 1) for source in value.takes[:_LOOK]] if steps else ()
+    return value.what, _alone(value), len(value.takes), *sources
+
+
+def _alone(value: Made) -> int | None:
+    """What tells a value without an op, such as an argument, from all others. Ops without operands may be
+    equal."""
+    return None if value.takes or value.pure or value.what else id(value)
+
+
+def _do_repeat(sent: Sequence[Made]) -> bool:
+    """The same, after a look at all values that collectives are made from."""
     numbers, keys, seen = dict[int, int](), dict[tuple[Any, ...], int](), set[tuple[int, int]]()
     for value in sent:
         waiting = [value]
@@ -171,9 +200,7 @@ def may_repeat(sent: Sequence[Made]) -> bool:
             if one.same:
                 numbers[id(one)] = numbers[id(one.same)]
                 continue
-            # Values without an op, such as arguments, equal no others. Ops without operands may be equal.
-            alone = id(one) if not (one.takes or one.pure or one.what) else None
-            key = one.what, alone, *[numbers[id(source)] for source in one.takes]
+            key = one.what, _alone(one), *[numbers[id(source)] for source in one.takes]
             numbers[id(one)] = keys.setdefault(key, len(keys))
             waiting.pop()
         assert value.sent is not None

@@ -87,6 +87,20 @@ def test_collectives_may_be_the_same_only_of_what_is_made_alike() -> None:
     assert may_repeat([*apart, collective(sines[1], place=here)])
 
 
+@pytest.mark.parametrize("layers", [1, 2, 9])
+def test_collectives_of_equal_layers_are_the_same_only_of_one_value(layers: int) -> None:
+    here = Nesting(None, False, 0, None)
+
+    def behind(value: Made) -> Made:
+        for _ in range(layers):
+            value = Made([value], what="stablehlo.sine")
+        return collective(value, place=here)
+
+    x, y = Made(pure=False), Made(pure=False)
+    assert not may_repeat([behind(x), behind(y)])
+    assert may_repeat([behind(x), behind(y), behind(Made(same=x))])
+
+
 def test_an_unused_collective_leaves_collectives_that_others_use() -> None:
     here = Nesting(None, False, 0, None)
 
