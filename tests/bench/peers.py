@@ -206,7 +206,7 @@ def _ascent(work: Path, souffle: str) -> Command:
     (crate / "Cargo.toml").write_text(_MANIFEST)
     (crate / "src" / "main.rs").write_text(_ascent_source())
     try:
-        _build(["cargo", "build", "--release", "--quiet"], crate)
+        _build(["cargo", "build", "--release", "--quiet", "--target-dir", str(crate / "target")], crate)
     except subprocess.CalledProcessError as error:
         raise AbsentError(f"cargo cannot build it: {error.stderr.strip().splitlines()[-1:]}") from None
 

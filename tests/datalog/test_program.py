@@ -753,3 +753,33 @@ def test_a_stream_may_query_the_program_and_adds_all_or_nothing(backend: Any) ->
         program.add("e", stream("no"))
     program.add("e", stream(70_000))
     assert (asked, program.count("e")) == ([0] * 6, 70_001)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("large", [3, 1 << 40], ids=("narrow", "wide"))
+def test_a_scan_of_many_tuples_for_few_others(large: int) -> None:
+    """Tuples that cannot meet any of the few are left out at once: the answer is that of the reference."""
+    rules = """.decl many(x: number, y: number)
+.decl few(y: number, z: number)
+.decl none(y: number)
+.decl met(x: number, z: number)
+met(x, z) :- many(x, y), few(y, z).
+.decl once(x: number)
+once(x) :- many(x, y), few(y, _), !none(y).
+.decl same(x: number)
+same(x) :- many(x, y), few(x, y).
+.decl total(n: number)
+total(n) :- n = sum x : { many(x, y), few(y, _) }.
+"""
+    answers = []
+    for backend in ("core", "reference"):
+        program = Program(rules, backend=backend)
+        program.add("many", [(i, i * large % 1009) for i in range(3000)])
+        program.add("few", [(5, 1), (5, 2), (700, 3), (-1, 4), (large, 5)])
+        program.run()
+        program.add("few", [(6, 6 * large % 1009)])
+        program.remove("few", [(700, 3)])
+        program.run()
+        answers.append([program.rows(name) for name in ("met", "once", "same", "total")])
+    assert answers[0] == answers[1]
+    assert all(answers[0])

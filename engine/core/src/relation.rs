@@ -560,6 +560,12 @@ impl Relation {
         }
     }
 
+    /// The rows of a version that has so few that they are scanned.
+    pub fn few(&self, version: Version) -> Option<std::ops::Range<usize>> {
+        let (start, end) = self.range(version);
+        (end - start < FEW).then_some(start..end)
+    }
+
     /// How many tuples a scan of this version finds.
     pub fn count(&self, version: Version) -> usize {
         let (start, end) = self.range(version);

@@ -14,6 +14,9 @@ use crate::relation::sink::Sink;
 use crate::relation::{Matches, Relation};
 use crate::values::{Type, Values, NIL};
 
+/// Rows of a scan that are looked through at once for few words.
+const SIEVED: usize = 1 << 10;
+
 pub type Run<T = ()> = Result<T, Fault>;
 
 /// Memory that one body after the other uses.
@@ -238,7 +241,22 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
                 let whole = (0..1, 1);
                 let (parts, count) = if steps.len() == self.rule.steps.len() { &self.parts } else { &whole };
                 let at = |part: usize| start + (end - start) * part / count;
-                for row in at(parts.start)..at(parts.end) {
+                let (start, end) = (at(parts.start), at(parts.end));
+                if let Some((column, words)) = self.sieve(loads, rest, end - start) {
+                    for first in (start..end).step_by(SIEVED) {
+                        let last = end.min(first + SIEVED);
+                        if self.budget.is_over(last - first) {
+                            self.check()?;
+                        }
+                        for row in (first..last).filter(|&row| words.contains(&relation.word(row, column))) {
+                            if next(self, row)? {
+                                return Ok(true);
+                            }
+                        }
+                    }
+                    return Ok(false);
+                }
+                for row in start..end {
                     if next(self, row)? {
                         return Ok(true);
                     }
@@ -271,6 +289,25 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
             }
         }
         Ok(false)
+    }
+
+    /// Where the first of the steps after a scan looks for one of few tuples by a column of that scan: this column, and
+    /// the words that it has to have. Most of many rows are seen not to have them before anything else is done.
+    fn sieve(&self, loads: &[(usize, Register)], rest: &[Step], rows: usize) -> Option<(usize, Vec<i64>)> {
+        let (Step::Scan(pattern, _) | Step::Exists(pattern)) = rest.first()? else { return None };
+        if rows < SIEVED || !self.scratch.counts.is_empty() {
+            return None;
+        }
+        let relation = &self.relations[pattern.relation.0];
+        let columns = relation.indexed(pattern.index?);
+        let found = columns.iter().zip(&*pattern.values).find_map(|(&theirs, value)| {
+            let Expression::Register(register) = value else { return None };
+            let (own, _) = loads.iter().find(|(_, loaded)| loaded == register)?;
+            Some((*own, theirs))
+        });
+        let (own, theirs) = found?;
+        let words = relation.few(pattern.version)?.map(|row| relation.word(row, theirs));
+        Some((own, words.collect()))
     }
 
     /// Run the steps after a scan for one of its tuples.
