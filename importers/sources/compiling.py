@@ -36,6 +36,8 @@ def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
     first, hint = _first_line(message), ""
     if "custom_partitioner" in first:
         hint = "XLA calls a Python function there (custom_partitioning): compile in the process that has it"
+    if "Only dense elements" in first:
+        hint = "dense_resource<__elided__> is a constant left out in printing: print all elements"
     if match := _PLACED.search(first):
         where, first = text.line((match["where"] or match["line"]).replace('"', "")), match["rest"]
     else:

@@ -301,3 +301,14 @@ def test_an_op_that_xla_does_not_have_is_named_with_its_place() -> None:
     for compile_ in (result.compile, result.partition().compile):
         with pytest.raises(ShardlogError, match=r":4:\d+: error: XLA does not have the op my.gated"):
             compile_()
+
+
+def test_a_constant_that_was_left_out_in_printing_is_named() -> None:
+    text = """
+        func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+          %0 = stablehlo.constant dense_resource<__elided__> : tensor<64xf32>
+          %1 = stablehlo.add %x, %0 : tensor<64xf32>
+          return %1 : tensor<64xf32>
+        }"""
+    with pytest.raises(ShardlogError, match="a constant left out in printing: print all elements"):
+        shardlog.run(text).compile(jax.devices("cpu")[:1])
