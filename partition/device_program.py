@@ -39,13 +39,15 @@ class Planned(NamedTuple):
     """A program that was planned.
 
     ``plan`` is for the module as it was ``prepared``. ``sends`` are its collectives in the order of the
-    program, None if the plan does not know them. ``write`` writes it.
+    program, None if the plan does not know them. ``write`` writes it. If they are ``in_turn``, they are all
+    in the main block, and each needs the one before.
     """
 
     plan: Plan
     prepared: Unshared
     sends: Sequence[Sending] | None
     write: Callable[[], Written]
+    in_turn: bool
 
 
 class Movement(NamedTuple):
@@ -82,7 +84,7 @@ class DeviceProgram:
 
     def __init__(self, planned: Planned, traits: OpTraits, axes: Axes, form: Form) -> None:
         self.traits, self.axes, self.form = traits, axes, form
-        self.decided, self.prepared, self.sends, self._write = planned
+        self.decided, self.prepared, self.sends, self._write, self.in_turn = planned
         self.found: FoundHomes | None = None
         self.cut, self.exceeds = False, 0
         self._windows: Sequence[Window] = ()
@@ -164,6 +166,8 @@ class DeviceProgram:
         Independent collectives over equal groups are one op, also across calls, and windows are written part
         by part. Raises MLIRError if it is not valid.
         """
+        if self.in_turn and not self.windows:  # no two are independent
+            return self.module
         return self._copy(self.module, passes.COMBINED)
 
     def module_for(self, platform: str) -> ir.Module:

@@ -134,7 +134,9 @@ class PlannedProgram:
             return Written(draft.module, draft.sent, writer.boundary)
 
         sends = self.facts.sends if is_ordered(self.facts.sent) and not repeats else None
-        planned = Planned(self.plan, annotated.prepared, sends, write)
+        main = annotated.functions[annotated.main].regions[0].blocks[0]
+        in_turn = self.facts.in_turn and not repeats and self.facts.are_in(main)
+        planned = Planned(self.plan, annotated.prepared, sends, write, in_turn)
         program = DeviceProgram(planned, annotated.chooser.reader.traits, annotated.axes, annotated.form)
         program.found = self.found
         return program

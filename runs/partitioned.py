@@ -34,7 +34,7 @@ class PartitionedRun(DeviceProgram):
             with result.source.places():
                 return program.written
 
-        planned = Planned(program.decided, program.prepared, program.sends, write)
+        planned = Planned(program.decided, program.prepared, program.sends, write, program.in_turn)
         super().__init__(planned, program.traits, program.axes, program.form)
         self.found, self.cut = program.found, program.cut
         self.exceeds, self.windows = program.exceeds, program.windows

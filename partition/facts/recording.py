@@ -78,6 +78,10 @@ class Facts:
     in_turn: bool
     decided: Decided
 
+    def are_in(self, block: ir.Block) -> bool:
+        """Whether all collectives are in a block."""
+        return all(each.sent is not None and each.sent.place.block == block for each in self.sent)
+
 
 # The common facts of ops that are computed by a recipe: the rules' knowledge, the layouts of slots, the way,
 # whether it sends something, whether it disappears with its last use, whether it has an effect, and its name.

@@ -65,6 +65,15 @@ def test_collectives_that_each_need_the_last_are_known_not_to_be_combined(firsts
     assert first.sending == sending and first.cost == cost
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_program_is_copied_only_to_combine_collectives(keep: bool) -> None:
+    program = shardlog.run(unrolled(100)).partition(keep_shardings=keep)
+    assert program.in_turn == keep and (program.combined is program.module) == keep
+    text, program.in_turn = program.text(), False
+    del program.combined
+    assert program.text() == text
+
+
 def test_collectives_beside_each_other_may_be_combined(firsts: list[Any]) -> None:
     shardlog.run(models.text("transformer", depth=2, train=True)).partition(topology="v5e")
     assert not firsts[0].facts.in_turn and "written" in vars(firsts[0])
