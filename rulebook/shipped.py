@@ -31,6 +31,7 @@ KEYS = {
     "partition/choice": "item",
     "partition/order": None,
     "dialects/simplify": "step",
+    "dialects/alike": None,
     "cost/cost": "event",
     "cost/fusing": "op_id",
     "cost/kernels": "kernel",

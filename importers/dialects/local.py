@@ -34,6 +34,7 @@ from ...program.shardings import read_mesh
 from ...rulebook.shipped import shipped
 from .grids import axis_lists, counted, integers, kind_of
 from .places import IndexValues
+from .reaching import check_reached
 
 _OF_SHARDINGS = ("shard.sharding", "shard.get_sharding", "shard.shard_shape")  # which whole tensors have
 
@@ -144,6 +145,8 @@ class Global:
         others = [op for op in ops if op.name not in ("shard.recv", "shard.send")]
         for op in ops:
             self.check_axes(op)
+        for function in functions:
+            check_reached(function, self.sizes)
         for op in received:
             self.pair(op, sent)
         for op in sent:
@@ -241,29 +244,14 @@ class Global:
             for value, index in zip(op.results, indices, strict=True):
                 if index is None:
                     self.refuse(op, "what it is of is not known before it runs")
-                self.compute_with(op, value, index)
+                self.compute_with(value, index)
             op.erase()
 
-    def compute_with(self, op: Operation, value: Value, index: Table) -> None:
-        """Replaces a coordinate of the device by a number that the program looks up. Raises ShardlogError for
-        one that a branch or loop with collectives depends on: some devices would wait for others there."""
+    def compute_with(self, value: Value, index: Table) -> None:
+        """Replaces a coordinate of the device by a number that the program looks up."""
         held = self.one("tensor.extract", [self.number(index)], self.i32)
         number = self.one("arith.index_cast", [held], value.type)
         value.replace_all_uses_with(number)
-        waiting, reached = [number], {number}
-        for one in waiting:  # which grows
-            for user in (use.owner.operation for use in one.uses):
-                ends = (
-                    not len(user.results) and user.parent.name != "func.func"
-                )  # a branch or a turn of a loop
-                depends = user.parent if ends else user
-                if any("channel_handle" in inner.attributes for inner in operations_in(depends)):
-                    self.refuse(op, f"{depends.name} depends on it, and has collectives")
-                inside = (block for region in depends.regions for block in region.blocks)
-                values = (*depends.results, *(value for block in inside for value in block.arguments))
-                new = [value for value in values if value not in reached]
-                waiting += new
-                reached.update(new)
 
     # ---- Groups --------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
@@ -238,32 +239,115 @@ func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {
         )
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        "%p = arith.cmpi eq, %i, %c : index\n  %s = scf.if %p -> tensor<4xf32> {",
-        "%n = arith.addi %i, %d : index\n"
-        "  %s = scf.for %k = %c to %n step %d iter_args(%a = %x) -> tensor<4xf32> {",
-    ],
-)
-def test_collectives_in_a_branch_or_loop_that_not_all_devices_take_are_refused(head: str) -> None:
-    """They would wait for ever."""
-    other = "else {\n    scf.yield %x : tensor<4xf32>\n  }" if "scf.if" in head else ""
-    text = f"""shard.grid @g(shape = 2)
-func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
-  %i = shard.process_linear_index on @g : index
-  %c = arith.constant 0 : index
-  %d = arith.constant 1 : index
-  {head}
-    %r = shard.all_reduce %x on @g grid_axes = [0] : tensor<4xf32> -> tensor<4xf32>
-    scf.yield %r : tensor<4xf32>
-  }} {other}
-  return %s : tensor<4xf32>
+DECIDING = """shard.grid @g(shape = 2x3)
+func.func @main(%x: tensor<6xf32>, %own: tensor<i1>) -> tensor<6xf32> {{
+  %i, %j = shard.process_multi_index on @g : index, index
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %half = arith.constant 0.5 : f32
+  {condition}
+  %s = {head} {{
+    %r = {collective} : {type}
+    scf.yield %r : tensor<6xf32>
+  }} {rest}
+  return %s : tensor<6xf32>
 }}
 """
-    with pytest.raises(ShardlogError, match="depends on it, and has collectives") as refused:
+IF, ELSE = "scf.if %p -> tensor<6xf32>", "else {\n    scf.yield %x : tensor<6xf32>\n  }"
+FOR = "scf.for %k = %zero to %n step %one iter_args(%a = %x) -> tensor<6xf32>"
+WHILE = """scf.while (%a = %x) : (tensor<6xf32>) -> tensor<6xf32> {{
+    {}
+    %e = tensor.extract %t[] : tensor<f32>
+    %p = arith.cmpf ogt, %e, %half : f32
+    scf.condition(%p) %a : tensor<6xf32>
+  }} do {{
+    ^bb0(%a: tensor<6xf32>):
+    %r = shard.all_reduce %a on @g grid_axes = [0] reduction = average : tensor<6xf32> -> tensor<6xf32>
+    %b = tosa.sub %r, %r : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+    scf.yield %b : tensor<6xf32>
+  }}"""
+FLAG = "%p = tensor.extract %f[] : tensor<i1>"
+ROW = "%p = arith.cmpi eq, %i, %zero : index"
+SUM = "shard.all_reduce %x on @g grid_axes = [{}]"
+AGREED = "%f = shard.all_reduce %own on @g grid_axes = [{}] reduction = max : tensor<i1> -> tensor<i1>\n  "
+
+
+def deciding(condition: str, head: str = IF, collective: str = SUM.format(1), types: str = "") -> str:
+    """A program whose collective is in a branch or a loop; a loop %n times if the head is FOR."""
+    return DECIDING.format(
+        condition=condition,
+        head=head,
+        collective=collective,
+        type=types or "tensor<6xf32> -> tensor<6xf32>",
+        rest=ELSE if head == IF else "",
+    )
+
+
+def converging(norm: str) -> str:
+    """A loop until a number is small, which may be another one on each device."""
+    head, _, rest = DECIDING.partition("  %s = ")
+    end = rest.rpartition("}} {rest}")[2]
+    return f"{head.format(condition='')}  %s = {WHILE.format(norm)}{end.format()}"
+
+
+NORM = """%m = tosa.reduce_max %a {axis = 0 : i32} : (tensor<6xf32>) -> tensor<1xf32>
+    %o = shard.all_reduce %m on @g grid_axes = [AXES] reduction = max : tensor<1xf32> -> tensor<1xf32>
+    %t = tensor.collapse_shape %o [] : tensor<1xf32> into tensor<f32>"""
+PART = """%q = shard.all_reduce %x on @g grid_axes = [0, 1] : tensor<6xf32> -> tensor<6xf32>
+  %h = shard.all_slice %q on @g grid_axes = [0] slice_axis = 0 : tensor<6xf32> -> tensor<3xf32>
+  %e = tensor.extract %h[%zero] : tensor<3xf32>
+  %p = arith.cmpf ogt, %e, %half : f32"""
+SHIFT = "shard.shift %x on @g grid_axes = [1] shift_axis = 1 offset = 1"
+
+
+@pytest.mark.parametrize(
+    "text, axis, source",
+    [
+        (deciding(FLAG.replace("%f", "%own")), 1, "argument 1 of @main"),
+        (deciding(AGREED.format(0) + FLAG), 1, "argument 1 of @main"),
+        (deciding(ROW, collective=SUM.format("0, 1")), 0, "shard.process_multi_index in line 3"),
+        (deciding("%n = arith.addi %j, %one : index", FOR), 1, "shard.process_multi_index in line 3"),
+        (deciding(PART, collective=SUM.format(0)), 0, "shard.all_slice in line 8"),
+        (deciding(ROW, collective=SHIFT), 0, "shard.process_multi_index in line 3"),
+        (converging(NORM.replace("AXES", "1")), 0, "argument 0 of @main"),
+    ],
+    ids=["argument", "agreed along another axis", "row", "loop", "slice", "permutation", "converging"],
+)
+def test_a_collective_that_some_devices_may_not_reach_is_refused(text: str, axis: int, source: str) -> None:
+    """They would wait for ever: XLA must not run it."""
+    with pytest.raises(ShardlogError) as refused:
         shardlog.run(text)
-    assert refused.value.where.endswith(":3:8")
+    message = rf"devices along axis {axis} may decide differently, and shard\.\w+ in line \d+ waits for them"
+    assert re.fullmatch(rf"{message}: it depends on {re.escape(source)}", refused.value.message)
+    assert "shard.all_reduce along that axis" in refused.value.hint
+    line = text.splitlines().index(next(line for line in text.splitlines() if line.startswith("  %s = "))) + 1
+    assert refused.value.where.endswith(f":{line}:8")
+
+
+@pytest.mark.parametrize(
+    "text, wanted",
+    [
+        (
+            deciding(AGREED.format(1) + FLAG),
+            lambda x, own: np.where(own.any(1, keepdims=True), x.sum(1, keepdims=True), x),
+        ),
+        (deciding(AGREED.format("0, 1") + FLAG), lambda x, own: x.sum(1, keepdims=True)),
+        (deciding(ROW), lambda x, own: np.where([[[True]], [[False]]], x.sum(1, keepdims=True), x)),
+        (
+            deciding("%n = shard.grid_shape @g axes = [0] : index", FOR, SUM.format(1).replace("%x", "%a")),
+            lambda x, own: x.sum(1, keepdims=True) * 3,
+        ),
+        (converging(NORM.replace("AXES", "0, 1")), lambda x, own: x * 0),
+        (converging(NORM.replace("AXES", "0")), lambda x, own: x * 0),
+    ],
+    ids=["agreed along its axis", "agreed by all", "row", "loop", "converging", "converging by column"],
+)
+def test_a_collective_that_all_devices_of_a_group_reach_runs(text: str, wanted: Any) -> None:
+    x = np.arange(36, dtype=np.float32).reshape(6, 6) + 1
+    own = np.array([False, True, False, False, False, False])
+    (found,) = jax.tree.leaves(shardlog.run(text).partition().compile(jax.devices()[:6])(x, own))
+    expected = wanted(x.reshape(2, 3, 6), own.reshape(2, 3, 1))
+    np.testing.assert_array_equal(np.asarray(found), np.broadcast_to(expected, (2, 3, 6)).reshape(6, 6))
 
 
 def test_annotations_of_whole_tensors_are_refused_beside_collectives() -> None:
