@@ -48,7 +48,7 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
         try:
             plans += search.costed()
             if options.compare and not (n and plans):
-                plans += islice(search.rivals(), _RIVALS) if plans else search.known()
+                plans += islice(search.rivals(plans[0].cost), _RIVALS) if plans else search.known()
         except ShardlogError as error:
             refused.append(error)
         costed += [(search, each) for each in plans]

@@ -46,6 +46,7 @@ TRIFLE = 1 / 1024  # bytes sent for a byte held: what costs the same is divided
 PRICES = (TRIFLE, 1 / 64)  # of memory, of the plans that are costed wherever they fit
 _LARGEST = 3  # arguments that a message about memory names
 _NEAR = 0.03  # the part of the least sum by which that of a plan is larger that is written as well
+MISJUDGED = 1.5  # a program that takes so many times its sum says that the sum misjudges this model
 _EQUAL = 0.002  # the same for a plan that is written in place of another one
 MUTATIONS = 24  # of a plan, at most: each is costed
 _DEARER, _DEAREST = 8.0, 1e3  # from one price to the next, where memory is short
@@ -391,10 +392,16 @@ class Search:
             for candidate in sorted(tight, key=lambda each: self._free(each).peak):
                 yield Costed(candidate, self.cost(candidate))
 
-    def rivals(self) -> Iterator[Costed]:
+    def rivals(self, best: Cost) -> Iterator[Costed]:
         """The known strategies that fit as they are, and may be as good as the best plan so far, by
-        increasing sum."""
-        near = (candidate for candidate, sum_ in self._strategies if self._is_near(sum_[0]))
+        increasing sum. Where the sum misjudged that plan, they are all whose sum is less than its cost."""
+        most = best.seconds * self.machine.link.bandwidth
+        trusted = most <= self.found(TRIFLE).cost * MISJUDGED
+        near = (
+            candidate
+            for candidate, (sum_, _) in self._strategies
+            if self._is_near(sum_) or (not trusted and sum_ < most)
+        )
         return self._fitting(near)
 
     def _fitting(self, candidates: Iterable[SpecCandidate]) -> Iterator[Costed]:
@@ -406,12 +413,13 @@ class Search:
     def estimated(self, costed: Sequence[Costed]) -> Iterator[Tried]:
         """The known strategies that were not costed, with estimates. Their time and memory are the best
         plan's, scaled by the ratio of the sums and of the estimated memory."""
-        least, best = self.found(TRIFLE), min((each.cost for each in costed), key=lambda cost: cost.seconds)
+        fastest = min(costed, key=lambda each: each.cost.seconds)
+        best, (least, least_held) = fastest.cost, self._sum_of(fastest.candidate)
         names, unit = {each.candidate.name for each in costed}, self.machine.link.bandwidth
         for candidate, (sum_, held) in self._strategies:
             cost = self._costs.get((candidate.arguments, candidate.results))
-            seconds = best.seconds * max(sum_ / least.cost, 1.0) if least.cost else best.seconds + sum_ / unit
-            peak = round(best.peak * (held / least.held if least.held else 1.0))
+            seconds = best.seconds * max(sum_ / least, 1.0) if least else best.seconds + sum_ / unit
+            peak = round(best.peak * (held / least_held if least_held else 1.0))
             if candidate.name in names or isinstance(cost, TooLargeError):
                 continue
             if cost is not None:

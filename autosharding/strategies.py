@@ -53,14 +53,25 @@ def _spec(
 
 
 def _state(ends: Ends) -> Iterator[tuple[int, int]]:
-    """The arguments that are state, and in which of several trees that are alike: by paths that differ in
-    where they begin, or by types that come once more."""
-    seen: dict[object, int] = {}
-    for result, n in sorted(ends.state.items(), key=lambda pair: pair[1]):
-        end = ends.arguments[n]
-        path = components(end.name)[1:] or components(ends.results[result].name.removeprefix("result"))[1:]
-        key = (path, end.type) if path else None
-        tree = 0 if key is None else seen.get(key, 0)
-        if key is not None:
-            seen[key] = tree + 1
-        yield n, tree
+    """The arguments that are state, and in which of several trees that are alike. Tree 0 are the parameters,
+    the shallowest of them; others are moments.
+
+    Trees are alike if all paths below them are, with equal types: ``params``, ``opt_state[0].mu`` and
+    ``opt_state[0].nu``. The largest trees count. Side by side in one argument they are parts of a model.
+    """
+    paths, types = dict[int, tuple[str, ...]](), dict[int, str]()
+    for result, n in ends.state.items():
+        own, of_result = (components(end.name) for end in (ends.arguments[n], ends.results[result]))
+        paths[n], types[n] = own if own[1:] else of_result[1:], ends.arguments[n].type
+    below = dict[tuple[str, ...], list[tuple[tuple[str, ...], str]]]()
+    for n, path in sorted(paths.items()):
+        for depth in range(1, len(path)):
+            below.setdefault(path[:depth], []).append((path[depth:], types[n]))
+    alike = dict[object, list[tuple[str, ...]]]()
+    for root, inside in below.items():
+        alike.setdefault(tuple(inside), []).append(root)
+    for n, path in sorted(paths.items()):
+        above = (alike[tuple(below[path[:depth]])] for depth in range(1, len(path)))
+        roots = sorted(next((each for each in above if len(each) > 1), [path]), key=len)
+        apart = len(roots[-1]) > len(roots[0]) or not roots[0][:-1] or len({root[:-1] for root in roots}) > 1
+        yield n, next(t for t, root in enumerate(roots) if path[: len(root)] == root) if apart else 0

@@ -12,6 +12,7 @@ from ..program.elements import bytes_text
 from ..runs.table import time_text
 from .comparing import PlanDiff
 from .plan import AutoPlan, Other, Placed, Spec, Tried, axes_of
+from .searching import MISJUDGED
 from .weighing import Weighed, number_of
 
 _DIGITS = 4  # of a time: plans differ by less than a percent
@@ -49,14 +50,19 @@ def _proof(plan: AutoPlan) -> Iterator[str]:
     if plan.sum is not None and plan.bound is not None:
         sum_, bound = (time_text(abs(each), _DIGITS) for each in (plan.sum, plan.bound))  # -0.0 is 0
         yield f"sum {sum_}, bound {bound}: gap {plan.gap:.2%}"
+        if 0 < plan.sum * MISJUDGED < plan.seconds:
+            yield f"the sum misjudges this program, which takes {plan.seconds / plan.sum:.1f} times as long"
 
 
 def _table(plan: AutoPlan) -> Iterator[str]:
-    """The plans that were compared, a row each."""
+    """The plans that were compared, a row each, and which of them was taken."""
     rows = [("plan", "mesh", "seconds", "peak"), *_rows(plan.tried)]
+    ((_, *cost),) = _rows([Tried("", plan.mesh, plan.seconds, plan.peak)])
+    taken = next((row for row in rows if [*row[1:]] == cost), None)
     name, mesh, seconds, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
     for row in rows:
-        yield f"{row[0]:<{name}}  {row[1]:<{mesh}}  {row[2]:>{seconds}}  {row[3]}"
+        mark = "  <- taken" if row is taken else ""
+        yield f"{row[0]:<{name}}  {row[1]:<{mesh}}  {row[2]:>{seconds}}  {row[3]}{mark}"
 
 
 def _rows(tried: Sequence[Tried]) -> Iterator[tuple[str, str, str, str]]:

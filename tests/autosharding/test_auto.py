@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
-from shardlog.autosharding.automatic import _best, plan, program, session_of
+from shardlog.autosharding.automatic import _best, costed_known, plan, program, session_of
 from shardlog.autosharding.ends import ends_of
 from shardlog.autosharding.options import AutoOptions
 from shardlog.autosharding.plan import AutoPlan, Placed, Tried
@@ -79,6 +79,31 @@ def test_of_plans_with_equal_sums_one_program_is_written(found: AutoPlan) -> Non
     assert [each.name for each in found.tried if each.written and each.name.startswith("memory")] == [
         "memory at 0.016"
     ]
+
+
+def test_known_strategies_are_costed_where_the_sum_misjudges() -> None:
+    def convolve(x: Any, kernel: Any) -> Any:
+        dims = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=dims)
+
+    def step(kernels: Any, x: Any) -> Any:
+        def loss(kernels: Any) -> Any:
+            y = x
+            for kernel in kernels:
+                y = convolve(y, kernel)
+            return (y**2).mean()
+
+        return jax.tree.map(jnp.subtract, kernels, jax.grad(loss)(kernels))
+
+    shaped: Any = jax.ShapeDtypeStruct
+    kernels = [shaped((3, 3, features, 32), jnp.float32) for features in (3, 32)]
+    x = shaped((64, 32, 32, 3), jnp.float32)
+    text = jax.jit(step).trace(kernels, x).lower(lowering_platforms=("cpu",)).as_text(debug_info=True)
+    options = AutoOptions(mesh="data=8", topology="h100")
+    convolutional = plan(text, options)
+    known = costed_known(text, convolutional, options).tried
+    assert all(each.written for each in known)
+    assert convolutional.seconds <= 1.005 * min(each.seconds for each in known)
 
 
 def test_seconds_and_peak_are_those_of_the_program(found: AutoPlan) -> None:

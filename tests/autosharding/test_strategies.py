@@ -45,3 +45,33 @@ def test_experts_are_on_the_last_axis_and_examples_on_all() -> None:
 
 def test_a_mesh_of_one_axis_has_no_axis_for_layers() -> None:
     assert set(strategies(_ENDS, (("data", 8),))) == {"data parallel", "ZeRO-1", "ZeRO-3"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "moments"),
+    [
+        ("params", ("opt_state[0].mu", "opt_state[0].nu")),
+        ("state.params", ("state.opt_state[0].mu", "state.opt_state[0].nu")),
+        ("state[0]", ("state[1][0].trace",)),
+    ],
+)
+def test_moments_are_known_wherever_an_optimizer_keeps_them(
+    parameters: str, moments: tuple[str, ...]
+) -> None:
+    weights = [
+        End(f"{root}['layers'][{n}]['up']", "up", (64, 256))
+        for root in (parameters, *moments)
+        for n in range(2)
+    ]
+    state = (*weights[:2], End("opt_state[0].count", "count", ()), *weights[2:])
+    ends = Ends((*state, End("batch", "batch", (32, 16))), state, {n: n for n in range(len(state))})
+    specs = strategies(ends, (("data", 8),))["ZeRO-1"]
+    whole, split = (None, None), (None, "data")
+    assert [*specs.values()] == [whole, whole, (), *[split] * 2 * len(moments), ("data", None)]
+
+
+def test_equal_parts_of_a_model_are_no_moments() -> None:
+    names = [f"params['{part}']['layers'][{n}]['up']" for part in ("encoder", "decoder") for n in range(2)]
+    state = tuple(End(name, "up", (64, 256)) for name in names)
+    ends = Ends((*state, End("batch", "batch", (32, 16))), state, {n: n for n in range(4)})
+    assert {*list(strategies(ends, (("data", 8),))["ZeRO-1"].values())[:4]} == {(None, None)}
