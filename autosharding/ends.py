@@ -3,6 +3,7 @@ step passes to the next."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from ..program.mlir.modules import boundary_attributes, main_function, symbols
 from ..program.mlir.places import argument_path, components, result_path
 from .options import TIES
 
+_DEEPER = re.compile(r"[.\[]")  # begins what is below a name
 _LEAST = 2  # equal types in a row from which results without names count as state
 
 
@@ -183,5 +185,6 @@ def named(name: str, ends: Sequence[End], where: str, noun: str) -> list[int]:
         return [numbers[name]]
     below = [n for n, end in enumerate(ends) if end.name.startswith(name) and end.name[len(name)] in "[."]
     if not below:
-        raise ShardlogError(f"there is no {noun} {name}", where=where, hint=closest(name, numbers))
+        names = dict.fromkeys([*(_DEEPER.split(end.name)[0] for end in ends), *numbers])
+        raise ShardlogError(f"there is no {noun} {name}", where=where, hint=closest(name, names))
     return below

@@ -141,7 +141,10 @@ def _model(entry: _SweepEntry, item: object) -> tuple[str, bytes]:
     with _at(entry.of(item)):
         if not isinstance(item, str):
             raise ShardlogError(f"{item!r} is not the path of a module")
-        text, _ = read_program(entry.path.parent / item)
+        try:
+            text, _ = read_program(entry.path.parent / item)
+        except ShardlogError as error:  # its place is in the module
+            raise ShardlogError(f"{error.where}: {error.message}", hint=error.hint) from None
         return item, zlib.compress(text.data, 9)
 
 

@@ -157,7 +157,11 @@ def test_the_program_gives_what_one_device_gives(found: AutoPlan) -> None:
     ("words", "said"),
     [
         (["--keep", "batch[0]=nosuch"], "the mesh has no axis nosuch"),
-        (["--keep", "nosuch=data"], "there is no argument nosuch"),
+        (
+            ["--keep", "nosuch=data"],
+            "there is no argument nosuch\n  hint: there are: params, batch, params[0]",
+        ),
+        (["--keep", "batc=data"], "did you mean batch?"),
         (["--keep", "batch[0]=data", "--keep", "batch[0]=model"], "--keep 'batch[0]=data'"),
         (["--devices", "6"], "a mesh of 8 devices, and --devices 6"),
         (["--devices", "0"], "0 devices"),
