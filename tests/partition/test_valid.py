@@ -53,6 +53,19 @@ func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"},
   return %1 : tensor<8x4xf32>
 }
 """
+# Two all-reduces, neither of which needs the other: a program of one has none to combine.
+SUMS = """\
+sdy.mesh @mesh = <["a"=2]>
+#rows = #sdy.sharding<@mesh, [{"a"}, {}]>
+func.func @main(%x: tensor<800x4xf32> {sdy.sharding = #rows}) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %1 = stablehlo.sine %x : tensor<800x4xf32>
+  %2 = stablehlo.dot_general %x, %1, contracting_dims = [0] x [0]
+    : (tensor<800x4xf32>, tensor<800x4xf32>) -> tensor<4x4xf32>
+  %3 = stablehlo.dot_general %1, %1, contracting_dims = [0] x [0]
+    : (tensor<800x4xf32>, tensor<800x4xf32>) -> tensor<4x4xf32>
+  return %2, %3 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+"""
 PLACE, MESSAGE = "program.mlir:4:8: error: stablehlo.sine: ", "please report it"
 
 
@@ -110,7 +123,7 @@ def test_what_is_written_behind_it(
     where: str, use: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "program.mlir"
-    path.write_text(SUM)
+    path.write_text(SUMS if where == "combined" else SUM)
     result = shardlog.run(path)
     spoiling(monkeypatch, where)
     with pytest.raises(shardlog.ShardlogError, match=MESSAGE) as error:
