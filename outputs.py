@@ -136,7 +136,7 @@ def _partial(path: Path, remove: Callable[[Path], None]) -> Iterator[Path]:
     try:
         yield written
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # it took its place, or was never there: the folder may be a file
             remove(written)
         del interrupt.clearing[str(written)]
 
