@@ -154,7 +154,7 @@ def stages_table(session: Session) -> str:
     stages = session.stages
     labels = [(str(s.priority), "-" if s.level is None else str(s.level), s.strategy) for s in stages]
     numbers = [(s.turns, s.distinct, s.changes, s.seconds) for s in stages]
-    total = tuple(map(sum, zip(*numbers, strict=True)))
+    total = (*(sum(column) for column in zip(*numbers, strict=True)),) if numbers else (0, 0, 0, 0.0)
     rows = [
         (*label, *(f"{n:,}" for n in counts), f"{seconds:.4f}")
         for label, (*counts, seconds) in zip([*labels, ("total", "", "")], [*numbers, total], strict=True)

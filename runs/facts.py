@@ -27,7 +27,7 @@ def write_facts(result: Result, directory: str) -> int:
     Returns the number of facts. Raises ShardlogError where a file cannot be written.
     """
     shared_facts = {**result.program.shardings.meshes.facts(), **result.book.shared}
-    folders = {"turn": _turns(result)}
+    folders = {"turn": _turns(result)} if result.stages else {}  # completion takes no turns
     for name, asked in result.book.asked.items():
         folders[name] = _asked(asked, keyed=result.book.programs()[name].plan.key is not None)
     written = 0

@@ -173,6 +173,19 @@ def test_no_command_ends_in_a_traceback(name: str, tmp_path: Path) -> None:
             assert main([*words, *more]) in ((0, 1, 2) if refusable else (0, 1)), words
 
 
+def test_commands_about_stages_take_a_run_of_completion_which_has_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, facts = tmp_path / "module.mlir", tmp_path / "facts"
+    path.write_text(COMPLEX)
+    assert main(["run", str(path), "--propagation", "completion", "--stats"]) == 0
+    *_, total = capsys.readouterr().err.splitlines()
+    assert total.split() == ["total", "0", "0", "0", "0.0000"]
+    assert main(["facts", str(path), "--propagation", "completion", "-o", str(facts)]) == 0
+    assert (facts / "module" / "sharded.facts").read_text()
+    assert not (facts / "turn" / "flows.facts").read_text()
+
+
 def test_the_place_of_an_op_is_its_innermost_frame() -> None:
     (unknown,) = shardlog.run(ODD).unknown_ops
     assert unknown.location == "lib.py:1"
