@@ -72,7 +72,7 @@ def compile_ahead(folder: Path) -> None:
     for name, key in KEYS.items():
         request = Request([_file(name)], key, include_from=[RULES], files=False)
         plan, sources, _ = compile_program(request)
-        cache.ship(request, plan, sources.by_file())
+        cache.ship(request, plan, sources)
 
 
 def _file(name: str) -> Path:

@@ -85,7 +85,7 @@ def load(
     plan, sources, diagnostics = compile_program(request)
     remarks = examine(plan) if examine else None
     if cache:
-        cache.keep(request, plan, sources.by_file(), remarks)
+        cache.keep(request, plan, sources, remarks)
     return LoadedProgram(plan, tuple(diagnostics), remarks)
 
 

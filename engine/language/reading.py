@@ -87,10 +87,11 @@ class FileReader:
 
     def find(self, beside: Path, target: str) -> Path:
         """The path of a file that is included: beside the file that includes it, or in one of the folders."""
-        path = beside / target
-        if path.exists():
-            return path
-        return next((candidate for f in self.folders if (candidate := f / target).exists()), path)
+        for folder in (beside, *self.folders):
+            if (path := folder / target).exists():
+                return path
+            self.sources.absent.add(str(path))
+        return beside / target
 
     def include(self, beside: Path, target: str, at: int, folder: Path, module: Module) -> None:
         path = beside / target

@@ -76,6 +76,7 @@ class Sources:
     texts: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     origins: list[Sequence[LineOrigin]] = field(default_factory=list)
+    absent: set[str] = field(default_factory=set)  # paths at which included files were looked for first
     _lines: dict[int, list[int]] = field(
         default_factory=dict
     )  # of each text that was asked about: their starts

@@ -1,8 +1,9 @@
 """Plans in files, so that an unchanged program is not compiled again.
 
 A file has three lines: a checksum of the others, the request (JSON), and the plan in the form that ``core``
-reads. It is valid only if this front end made it from the same texts, byte by byte, and the same code
-examined it. A file that is damaged or of another version is ignored, and replaced.
+reads. It is valid only if this front end made it from the same texts, byte by byte, no other file would now
+be included in place of one of them, and the same code examined it. A file that is damaged or of another
+version is ignored, and replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from ...errors import ShardlogError
 from ...outputs import write
-from ..language.sources import UnreadableError, read_text
+from ..language.sources import Sources, UnreadableError, read_text
 from .plan import QueryPlan
 
 try:  # as the standard library's random does: hashlib loads OpenSSL, of several megabytes
@@ -81,30 +82,36 @@ class PlanCache:
                 return stored
         return None
 
-    def keep(self, request: Request, plan: QueryPlan, texts: Mapping[str, str], remarks: Any = None) -> None:
-        """Keep a plan, made of ``texts`` by file, and the ``remarks`` on it, which JSON can hold. Where it
-        cannot be written, nothing is."""
+    def keep(self, request: Request, plan: QueryPlan, sources: Sources, remarks: Any = None) -> None:
+        """Keep a plan, made of ``sources``, and the ``remarks`` on it, which JSON can hold. Does nothing
+        where files cannot be written."""
         if self.folder is None or _version(self.examiners) is None:
             return
         with suppress(OSError, ShardlogError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write(self.folder / self._name(request, self.folder), self._packed(request, plan, texts, remarks))
+            write(
+                self.folder / self._name(request, self.folder), self._packed(request, plan, sources, remarks)
+            )
             files = sorted(self.folder.glob("*.plan"), key=lambda file: file.stat().st_mtime)
             for file in files[:-_KEPT]:
                 file.unlink()
 
-    def ship(self, request: Request, plan: QueryPlan, texts: Mapping[str, str]) -> None:
-        """Write a plan, made of ``texts`` by file, to the folder ``shipped``."""
+    def ship(self, request: Request, plan: QueryPlan, sources: Sources) -> None:
+        """Write a plan, made of ``sources``, to the folder ``shipped``."""
         (self.shipped / self._name(request, self.shipped)).write_bytes(
-            self._packed(request, plan, texts, None)
+            self._packed(request, plan, sources, None)
         )
 
-    def _packed(self, request: Request, plan: QueryPlan, texts: Mapping[str, str], remarks: Any) -> bytes:
+    def _packed(self, request: Request, plan: QueryPlan, sources: Sources, remarks: Any) -> bytes:
         """The content of a plan's file."""
         body = plan.to_json().replace(f'"file":{self._start()}', f'"file":"{_ROOT}').encode()
         head = {
             "version": _version(self.examiners),
-            "texts": [[self._from_root(f), _hash(t.encode()), request.untyped(f)] for f, t in texts.items()],
+            "texts": [
+                [self._from_root(f), _hash(t.encode()), request.untyped(f)]
+                for f, t in sources.by_file().items()
+            ],
+            "absent": sorted(map(self._from_root, sources.absent)),
             "key": plan.key,
             "relations": {relation.name: relation.output for relation in plan.relations},
             "remarks": remarks,
@@ -123,6 +130,8 @@ class PlanCache:
                 return None
             if not all(self._holds(request, *text) for text in head["texts"]):
                 return None
+            if any(Path(self._file(name)).exists() for name in head["absent"]):
+                return None
             text = body.decode().replace(f'"file":"{_ROOT}', f'"file":{self._start()}')
             return PlanText(text, head["key"], head["relations"], head["remarks"])
         except (OSError, ValueError, KeyError, TypeError, UnreadableError, RecursionError):
@@ -130,7 +139,7 @@ class PlanCache:
 
     def _holds(self, request: Request, name: str, checksum: str, untyped: bool) -> bool:
         """Whether a text is unchanged."""
-        file = f"{self.root}/{name.removeprefix(_ROOT)}" if name.startswith(_ROOT) else name
+        file = self._file(name)
         text = request.texts[file] if file in request.texts else read_text(Path(file))
         return checksum == _hash(text.encode()) and untyped == request.untyped(file)
 
@@ -150,6 +159,10 @@ class PlanCache:
     def _from_root(self, file: Path | str) -> str:
         root, name = str(self.root), str(file)
         return _ROOT + name[len(root) + 1 :] if f"{name}/".startswith(f"{root}/") else name
+
+    def _file(self, name: str) -> str:
+        """The file that ``_from_root`` names."""
+        return f"{self.root}/{name.removeprefix(_ROOT)}" if name.startswith(_ROOT) else name
 
     def _start(self) -> str:
         """How the name of a file in the root starts in JSON."""

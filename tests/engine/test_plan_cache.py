@@ -11,6 +11,7 @@ from shutil import move
 
 import pytest
 from shardlog.engine import LoadedProgram, load
+from shardlog.engine.language.sources import Sources
 from shardlog.engine.plan import cache as caches
 from shardlog.engine.plan.cache import PlanCache, PlanText, Request
 
@@ -70,6 +71,27 @@ def test_a_text_that_changed_is_compiled(rules: Path) -> None:
         loaded(rules)
 
 
+@pytest.mark.parametrize("directive", [".", "#"])
+@pytest.mark.parametrize("place", ["rules", "first"])
+def test_a_file_that_is_included_instead_is_compiled(rules: Path, place: str, directive: str) -> None:
+    first, second = rules.parent / "first", rules.parent / "second"
+    first.mkdir()
+    second.mkdir()
+    move(rules / "part.dl", second)
+    (rules / "main.dl").write_text(MAIN.replace('.include "', f'{directive}include "').replace("    #", "#"))
+
+    def program() -> LoadedProgram:
+        plans = PlanCache(rules, rules.parent / "shipped", rules.parent / "cache")
+        return load([rules / "main.dl"], include_from=[first, second], cache=plans)
+
+    assert not is_kept(program())
+    assert is_kept(program())
+    (rules.parent / place / "part.dl").write_text(PART.replace("7", "8"))
+    changed = program()
+    assert not is_kept(changed)
+    assert changed.evaluate({})["p"] == [(8,)]
+
+
 def test_another_question_is_another_program(rules: Path) -> None:
     loaded(rules)
     assert not is_kept(loaded(rules, files=False))
@@ -125,8 +147,10 @@ def test_shipped_plans_move_with_their_rules(rules: Path, tmp_path: Path) -> Non
     request = Request([rules / "main.dl"])
     shipped = rules.parent / "shipped"
     shipped.mkdir()
-    texts = {str(rules / "main.dl"): MAIN, str(rules / "part.dl"): PART}
-    PlanCache(rules, shipped, None).ship(request, program.plan, texts)
+    sources = Sources()
+    for name, text in {"main.dl": MAIN, "part.dl": PART}.items():
+        sources.add(str(rules / name), text)
+    PlanCache(rules, shipped, None).ship(request, program.plan, sources)
     moved = tmp_path / "elsewhere"
     moved.mkdir()
     move(rules, moved)
