@@ -151,7 +151,8 @@ class Program:
         table or an object that exports one; columns count by their order. A column of symbols may be of
         texts, fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None. Of tuples that
         are no list, few are held as objects at once. Raises EngineError for facts that do not fit, and for
-        those with which all facts take more than ``limits.memory``.
+        those with which all facts take more than ``limits.memory``. The program keeps the symbols and records
+        of refused facts, and counts their memory.
         """
         from .columns import adding, tuples_of
 
