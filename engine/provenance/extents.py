@@ -209,6 +209,10 @@ class Extent:
     @property
     def columns(self) -> list[Words]:
         """All words, column by column."""
+        return self.load()
+
+    def load(self) -> list[Words]:
+        """Copies the words from the store, where many of them will be read. Returns ``columns``."""
         if self._loaded is None:
             self._loaded = self._fitting(self._relation, self._texts.store.found(self.name)[0])
         return self._loaded

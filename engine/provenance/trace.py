@@ -130,7 +130,7 @@ class Trace:
             except _BeyondError:
                 del self._clauses[before:]
         if table.facts is not None:
-            extent.columns  # noqa: B018 - many pairs are looked for
+            extent.load()  # many pairs are looked for
         tuples = extent.name if extent.stored else extent.columns
         return tuples, extent.count, len(extent.declared), table.clauses is None, derived
 
@@ -258,7 +258,7 @@ class _Scope:
         atoms = [x.atom if isinstance(x, Negation) else x for x in literals]
         for name in {atom.name for atom in atoms if isinstance(atom, Atom)}:
             if name in self._tables:
-                self._tables[name][1].extent.columns  # noqa: B018
+                self._tables[name][1].extent.load()
 
     def _pattern(self, term: Syntax, kind: str) -> Term:
         """A term that a value may be matched with."""
