@@ -56,12 +56,13 @@ def _proof(plan: AutoPlan) -> Iterator[str]:
 
 def _table(plan: AutoPlan) -> Iterator[str]:
     """The plans that were compared, a row each, and which of them was taken."""
+    costs = [(each.mesh, each.seconds, each.peak) if each.written else None for each in plan.tried]
+    own = plan.mesh, plan.seconds, plan.peak
+    taken = costs.index(own) if own in costs else None
     rows = [("plan", "mesh", "seconds", "peak"), *_rows(plan.tried)]
-    ((_, *cost),) = _rows([Tried("", plan.mesh, plan.seconds, plan.peak)])
-    taken = next((row for row in rows if [*row[1:]] == cost), None)
     name, mesh, seconds, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
-    for row in rows:
-        mark = "  <- taken" if row is taken else ""
+    for number, row in enumerate(rows, -1):  # the first is the heading
+        mark = "  <- taken" if number == taken else ""
         yield f"{row[0]:<{name}}  {row[1]:<{mesh}}  {row[2]:>{seconds}}  {row[3]}{mark}"
 
 
