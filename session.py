@@ -376,7 +376,25 @@ class Session:
         Keywords are those of ``partition`` and choose the program; the default moves the fewest bytes.
         Raises ShardlogError if it cannot be partitioned.
         """
-        return self.programs.conflicts(ProgramChoice(**program))
+        return self.conflicts_of(ProgramChoice(**program))
+
+    def conflicts_of(self, choice: ProgramChoice) -> Conflicts:
+        """The conflicts in the program of a choice. Of a saved run they may have been found and kept before.
+
+        Raises ShardlogError if it cannot be partitioned.
+        """
+        if self._saved is None:
+            return self.programs.conflicts(choice)
+        from .explanations.kept import conflicts_of
+
+        return conflicts_of(self._saved, choice, lambda: self.programs.conflicts(choice))
+
+    def keep(self, conflicts: Conflicts) -> None:
+        """Keeps the conflicts of a saved run, with those annotations that were read, for later processes."""
+        if self._saved is not None:
+            from .explanations.kept import keep
+
+            keep(self._saved, conflicts)
 
     @_asked
     def cost(self, **program: Unpack[ProgramOptions]) -> Cost:

@@ -264,13 +264,14 @@ def _conflicts(options: argparse.Namespace) -> None:
     session = open_or_run(options)
     with Progress() as progress:
         progress("looking for conflicts", 0.8)
-        conflicts = session.programs.conflicts(choice)
+        conflicts = session.conflicts_of(choice)
     if options.json:
         total = sum(conflict.bytes for conflict in conflicts)
         entries = [conflict.as_json() for conflict in conflicts[: options.limit]]
         print_json({"program": str(choice), "bytes": total, "conflicts": entries})
-        return
-    show(conflicts_text(conflicts, choice, full=options.full, most=options.limit))
+    else:
+        show(conflicts_text(conflicts, choice, full=options.full, most=options.limit))
+    session.keep(conflicts)
 
 
 def _report(options: argparse.Namespace) -> None:

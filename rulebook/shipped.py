@@ -59,7 +59,7 @@ def unbound_ops() -> Solver:
 def plan_cache() -> PlanCache:
     """Where the plans of rules are kept."""
     here = Path(__file__).parent
-    return PlanCache(RULES, here / "plans", _folder(), (here, here / "notations"))
+    return PlanCache(RULES, here / "plans", cache_folder(), (here, here / "notations"))
 
 
 def compile_ahead(folder: Path) -> None:
@@ -79,8 +79,8 @@ def _file(name: str) -> Path:
     return RULES / f"{name}.dl"
 
 
-def _folder() -> Path | None:
-    """The folder of the cache: ``SHARDLOG_CACHE`` (none where that is empty), or where caches are."""
+def cache_folder() -> Path | None:
+    """The folder of the cache: ``SHARDLOG_CACHE`` (None where that is empty), or where caches are."""
     given = os.environ.get("SHARDLOG_CACHE")
     if given is not None:
         return Path(given) if given else None

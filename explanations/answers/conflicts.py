@@ -55,15 +55,16 @@ class Conflict:
     @property
     def origin(self) -> Annotation | None:
         """The annotation that the tensor's axes come from."""
-        return self._met[0]
+        return self.met[0]
 
     @property
     def against(self) -> Annotation | None:
         """The annotation that the op's axes come from."""
-        return self._met[1]
+        return self.met[1]
 
     @cached_property
-    def _met(self) -> tuple[Annotation | None, Annotation | None]:
+    def met(self) -> tuple[Annotation | None, Annotation | None]:
+        """``origin`` and ``against``."""
         return self.meeting()
 
     @property

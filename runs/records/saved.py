@@ -114,6 +114,13 @@ class Saved(RunRecord):
         answers = self._all(query, *arguments)
         return answers[0] if answers else None
 
+    @property
+    def identity(self) -> tuple[bytes, str]:
+        """The bytes of the module as it is packed, and as text all else that tells the run from others."""
+        ((data, options),) = self._all("SELECT data, options FROM module")
+        files = self._all("SELECT name, text FROM rule_file ORDER BY rowid")
+        return data, repr((self._file.checksum, self.name, options, files))
+
     # ---- Columns ----------------------------------------------------------------------------------------
 
     def _text(self, column: str, row: int) -> str:

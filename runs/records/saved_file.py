@@ -185,7 +185,8 @@ class Database:
         size = _size(header)
         if len(header) < 100 or length < size + _CHECKSUM:
             raise wrong("the file is cut short", f"copy it again, or {AGAIN}")
-        if _checksum(file, size) != file.read():
+        self.checksum = _checksum(file, size)
+        if self.checksum != file.read():
             raise self.damaged("its checksum is another one")
 
     def damaged(self, why: object) -> ShardlogError:
