@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain, combinations, product
 from math import inf, prod
 from typing import Any
 
@@ -13,13 +13,14 @@ from ..layouts import Axes, Layout, PieceId, Pieces, PieceSet, Shape, numbered
 from .alike import Alike, Likeness
 from .moves import Moves, Route, Step, with_pieces
 from .prices import PLAIN, Price, Prices
-from .search import RouteSearch
+from .search import SENDING, RouteSearch
 
 Rate = tuple[float, float, int, float, float, int]
 
 _PRIMES = 6  # pieces of prime size up to which reshards may use them; more take too long
 _FEW = 4  # pieces up to which all ways are searched for each price
 _WIDTH = 4  # bytes of a usual element
+_ALL_GROUPS, _MANY_GROUPS = 5, 2  # pieces up to which all groups are compared; of more, groups of so many
 _ALIKE = 300  # layouts that are tried between two meshes
 _CROSSINGS = 1000  # ways to split dimensions there
 _MESHES = 12  # axes for which a process keeps decisions
@@ -38,6 +39,8 @@ class Kept:
     parts_if_stays: dict[Any, int] = field(default_factory=dict)
     alike: dict[Any, int] = field(default_factory=dict)
     rates: dict[Hashable, Any] = field(default_factory=dict)  # of rates.py, by what is combined
+    prices: dict[tuple[str, Pieces], Price] = field(default_factory=dict)
+    kinds: list[int] = field(default_factory=list)  # of pieces
 
     @property
     def size(self) -> int:
@@ -73,12 +76,11 @@ class Planner:
             PieceSet, tuple[Pieces, Pieces]
         ] = {}  # outside of manual computations; of prime sizes
         self.many = len(self._left(frozenset())[1]) > _FEW  # pieces of prime size
-        self._known_prices: dict[tuple[str, Pieces], Price] = {}
         self.counts = self.prices.collective is not None  # whether fewer collectives may be worth more bytes
         self._begun: Mapping[str, float] = {}  # with a machine, the number of a kind that are combined
         self.kept = kept = kept_for((axes.key, self.prices.collective, order))
         self.evenly = kept_for(axes.named)  # what depends on no sizes
-        self._routes, self._searches = kept.routes, kept.searches
+        self._routes, self._searches, self._known_prices = kept.routes, kept.searches, kept.prices
         self.weighed_by = self._weighed_by()
 
     def route(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
@@ -273,12 +275,30 @@ class Planner:
 
     @cached_property
     def _kinds(self) -> list[int]:
-        """The kind of each piece. Pieces of equal size and price are interchangeable."""
-        pieces = [(PieceId(n), size) for n, size in enumerate(self.axes.sizes)]
-        kinds: dict[tuple[int, float], int] = {}
-        return [
-            kinds.setdefault((size, self.price("all_gather", (p,)).byte), len(kinds)) for p, size in pieces
-        ]
+        """The kind of each piece. Pieces of one kind are interchangeable: whichever two of them change
+        places, collectives along any pieces cost the same."""
+        kinds = self.kept.kinds
+        for p in numbered(range(len(kinds), len(self.axes.sizes))):
+            kinds.append(next((q for q in numbered(sorted({*kinds})) if self._interchange(p, q)), p))
+        return kinds
+
+    def _interchange(self, p: PieceId, q: PieceId) -> bool:
+        """Whether two pieces may change places. Links of groups differ even where those along single pieces
+        do not: two axes in one row of a torus have half the links of two in different rows."""
+        if self.axes.sizes[p] != self.axes.sizes[q]:
+            return False
+        if self.prices.collective is None:
+            return True
+        numbers, other = self.moves.pieces_of(self.axes.every[p].mesh), {p: q, q: p}
+        along = next((each for each in (numbers, self.axes.finely(numbers)) if {p, q} <= {*each}), ())
+        most = len(along) if len(along) <= _ALL_GROUPS else _MANY_GROUPS
+        groups = chain.from_iterable(combinations(along, length) for length in range(1, most + 1))
+        return bool(along) and all(
+            self.price(kind, group) == self.price(kind, tuple(sorted(other.get(n, n) for n in group)))
+            for group in groups
+            if (p in group) != (q in group)
+            for kind in SENDING
+        )
 
     def _masked(
         self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet, every: bool

@@ -13,6 +13,7 @@ from .moves import Amount, Moves, Route, Step, straight, with_pieces
 Edge = tuple[int, float, float, Step]  # the next layout; the cost of any such step; the elements sent
 
 _GIVING = ("all_gather", "reduce_scatter", "all_to_all", "collective_permute")
+SENDING = (*_GIVING, "all_reduce")
 _STEP = 1e-6  # of two routes that send the same, the one with fewer collectives
 _ONE: Amount = 1
 _ALL_WAYS, _DIRECT_WAYS = 5, 4  # pieces of a mesh up to which all permutes are tried; ... on the direct way

@@ -121,3 +121,18 @@ def test_all_permutations_cost_as_on_the_network_where_each_axis_spans_nodes() -
         plan = planner.likely((16, 16), start, goal)
         assert all(step.along for step in plan.steps if step.kind == "collective_permute")
         assert planner.total(plan, 1) == 9 * 16 * 16 / 4
+
+
+def test_pieces_change_names_only_if_no_group_costs_more() -> None:
+    def in_two_rows(kind: str, group: int, along: tuple[str, ...], groups: object) -> Price:
+        """Two axes in different rows have twice the links."""
+        return Price(0.5 if {*along} & {"a", "b"} and {*along} & {"c", "d"} else 1.0)
+
+    axes = axes_of((2, 2, 2, 2))
+    planner = Planner(axes, Prices(collective=in_two_rows))
+    whole = Layout(((), ()))
+    within, across = (Layout((numbered(held), ())) for held in ((0, 1), (0, 2)))
+    alone = {held: planner.rates((16, 16), held, whole)[1] for held in (within, across)}
+    assert alone[within] == 2 * alone[across]
+    searches = [planner._alike(axes.numbers, (16, 16), held, whole)[1].start for held in (within, across)]
+    assert searches[0] != searches[1]
