@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -18,7 +18,7 @@ from ..runs.running import run_with
 from ..session import Session
 from .meshes import USUAL_AXES, meshes_of
 from .options import AutoOptions
-from .plan import AutoPlan, front
+from .plan import AutoPlan, Tried, front
 from .searching import Costed, Search, prices_of_memory
 
 _DEVICES = "--devices"
@@ -46,15 +46,15 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
             break
         plans = list[Costed]()
         try:
-            plans += search.costed()
-            if options.compare and not (n and plans):
-                plans += islice(search.rivals(plans[0].cost), _RIVALS) if plans else search.known()
+            plans += search.costed() or (search.known() if options.compare else ())
         except ShardlogError as error:
             refused.append(error)
         costed += [(search, each) for each in plans]
     if not costed:
         too_large = [least for search in searches if (least := search.too_large())]
         raise min(too_large, key=lambda each: each.least) if too_large else refused[0]
+    if options.compare:
+        costed += islice(_rivals(costed), _RIVALS)
     search, best = _best(costed)
     if options.method == "mutate":
         start = next((each for of, each in costed if of is search and each.opened), best)
@@ -62,8 +62,9 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
             costed.append((search, changed))
             best = min(best, changed, key=lambda each: each.cost.seconds)
     tried = [each for search in searches for each in search.tried([c for s, c in costed if s is search])]
-    if options.compare and (first := [each for of, each in costed if of is searches[0]]):
-        tried += searches[0].estimated(first)
+    if options.compare:
+        for each in dict.fromkeys(of for of, _ in costed):
+            tried += each.estimated([plan for of, plan in costed if of is each])
     return search.plan_of(best, sorted(tried, key=lambda each: each.seconds))
 
 
@@ -81,6 +82,19 @@ def _best(costed: Sequence[tuple[Search, Costed]]) -> tuple[Search, Costed]:
         ((of, each) for of, each in near if each.cost.peak <= most),
         key=lambda pair: pair[1].cost.seconds ** _SQUARED * pair[1].cost.peak,
     )
+
+
+def _rivals(costed: Sequence[tuple[Search, Costed]]) -> Iterator[tuple[Search, Costed]]:
+    """The known strategies that may be as good as the best of these plans, by increasing sum.
+
+    They are on all meshes on which a choice fits. On others all were costed before.
+    """
+    best = min((each.cost for _, each in costed), key=lambda cost: cost.seconds)
+    searches = [*dict.fromkeys(of for of, each in costed if each.opened)]
+    least = min((search.sum for search in searches), default=0.0)
+    rivals = [(sum_, n, each) for n, of in enumerate(searches) for sum_, each in of.rivals(best, least)]
+    for _, n, each in sorted(rivals, key=lambda rival: rival[:2]):
+        yield from ((searches[n], fits) for fits in searches[n].fitting([each]))
 
 
 def _limit(costed: Sequence[tuple[Search, Costed]]) -> float:
@@ -108,15 +122,14 @@ def pareto(
 def costed_known(
     source: Any, plan: AutoPlan, options: AutoOptions, progress: Callable[[str, float], None] | None = None
 ) -> AutoPlan:
-    """A plan with the costs of all known strategies on its mesh in place of estimates.
+    """A plan with the costs of all known strategies on its meshes in place of estimates.
 
     Raises ShardlogError as ``plan`` does.
     """
-    if all(each.written for each in plan.tried):
-        return plan
-    options = options.on(plan.mesh)
-    search = Search(source, plan.mesh, options, progress or (lambda stage, done: None))
-    strategies = search.tried([*search.known()])
+    strategies = list[Tried]()
+    for mesh in dict.fromkeys(each.mesh for each in plan.tried if not each.written):
+        search = Search(source, mesh, options.on(mesh), progress or (lambda stage, done: None))
+        strategies += search.tried([*search.known()])
     costed = {(each.mesh, each.name) for each in strategies}
     others = [each for each in plan.tried if each.written and (each.mesh, each.name) not in costed]
     return replace(plan, tried=tuple(sorted([*others, *strategies], key=lambda each: each.seconds)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 from math import ceil, inf, prod, sqrt
 from typing import Any
 
@@ -24,7 +24,7 @@ from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
 from ..partition.choice.problem import Free
 from ..partition.improving import Aim, TooLargeError
-from ..partition.opening import Opened, Opening
+from ..partition.opening import Dims, Opened, Opening
 from ..partition.preparing.preparing import Preparing
 from ..program.elements import bytes_text, exact_text
 from ..program.meshes import MOST_DEVICES, Mesh, Meshes
@@ -157,14 +157,17 @@ class Search:
 
     @property
     def links(self) -> Hashable:
-        """The sizes of the axes, and the links along each and along all of them: on meshes that are alike in
-        them everything costs the same."""
+        """The sizes of the axes, and the links along each and along several of them: on meshes that are alike
+        in them everything costs the same."""
         numbers = np.arange(prod(size for _, size in self.axes)).reshape([size for _, size in self.axes])
         links = []
-        for n, (name, size) in enumerate(self.axes):
-            groups = np.moveaxis(numbers, n, -1).reshape(-1, size).tolist()
-            links.append((size, self.machine.link_of([name], groups)))
-        return tuple(sorted(links, key=repr))
+        for count in range(1, len(self.axes) + 1):
+            for some in combinations(range(len(self.axes)), count):
+                sizes = [self.axes[n][1] for n in some]
+                groups = np.moveaxis(numbers, some, range(-count, 0)).reshape(-1, prod(sizes)).tolist()
+                link = self.machine.link_of([self.axes[n][0] for n in some], groups)
+                links.append((sorted(sizes), link))
+        return tuple(sorted(map(repr, links)))
 
     # ---- The sum ----------------------------------------------------------------------------------------
 
@@ -386,25 +389,22 @@ class Search:
         """The known strategies that fit and keep the kept shardings: those that fit as they are by increasing
         sum, and others by increasing memory, until one does not fit in any way."""
         candidates = [candidate for candidate, _ in self._strategies]
-        yield from self._fitting(candidates)
+        yield from self.fitting(candidates)
         tight = [candidate for candidate in candidates if not self._fits(candidate)]
         with suppress(TooLargeError):
             for candidate in sorted(tight, key=lambda each: self._free(each).peak):
                 yield Costed(candidate, self.cost(candidate))
 
-    def rivals(self, best: Cost) -> Iterator[Costed]:
-        """The known strategies that fit as they are, and may be as good as the best plan so far, by
-        increasing sum. Where the sum misjudged that plan, they are all whose sum is less than its cost."""
-        most = best.seconds * self.machine.link.bandwidth
-        trusted = most <= self.found(TRIFLE).cost * MISJUDGED
-        near = (
-            candidate
-            for candidate, (sum_, _) in self._strategies
-            if self._is_near(sum_) or (not trusted and sum_ < most)
-        )
-        return self._fitting(near)
+    def rivals(self, best: Cost, least: float) -> list[tuple[float, SpecCandidate]]:
+        """The known strategies that may be as good as the best plan so far, with their sums in seconds.
+        ``least`` is the least sum of all meshes, in seconds. If the sum misjudged that plan, they are all
+        whose sum is less than its cost."""
+        most = max(least * (1 + _NEAR), best.seconds if best.seconds > self.sum * MISJUDGED else 0.0)
+        sums = ((sum_ / self.machine.link.bandwidth, each) for each, (sum_, _) in self._strategies)
+        return [(sum_, each) for sum_, each in sums if sum_ <= most]
 
-    def _fitting(self, candidates: Iterable[SpecCandidate]) -> Iterator[Costed]:
+    def fitting(self, candidates: Iterable[SpecCandidate]) -> Iterator[Costed]:
+        """The candidates that fit as they are, and their costs."""
         for candidate in candidates:
             self._tell(f"costing {candidate.name} on {self.mesh}", 0.8)
             if self._fits(candidate):
@@ -438,16 +438,20 @@ class Search:
     def _sum_of(self, candidate: SpecCandidate) -> tuple[float, float]:
         """The least sum found with a candidate's boundary, in bytes, and an estimate of the memory."""
         self.found(TRIFLE)
+        return self._open.with_boundary(TRIFLE, *self._boundary(candidate))
+
+    def _boundary(self, candidate: SpecCandidate) -> tuple[dict[int, Dims], dict[int, Dims]]:
+        """The axes of each dimension of free arguments and results, by number."""
         ends, state = self.ends, self.ends.state
-        arguments = {
+        arguments: dict[int, Dims] = {
             n: axes_of(candidate.arguments[n]) for n, end in enumerate(ends.arguments) if _is_free(end)
         }
-        results = {
+        results: dict[int, Dims] = {
             n: axes_of(spec)
             for n, (end, spec) in enumerate(zip(ends.results, candidate.results, strict=True))
             if _is_free(end) and n not in state and spec is not None
         }
-        return self._open.with_boundary(TRIFLE, arguments, results)
+        return arguments, results
 
     @cached_property
     def bound(self) -> float:
@@ -459,7 +463,10 @@ class Search:
     def plan_of(self, costed: Costed, tried: Sequence[Tried] = ()) -> AutoPlan:
         """A candidate as a plan."""
         unit, least = self.machine.link.bandwidth, self.found(TRIFLE).cost
-        others = tuple(self._others(costed, n) for n in range(len(self.ends.arguments)))
+        candidate, opened = costed.candidate, costed.opened
+        if opened is None or self.candidate(candidate.name, opened) != candidate:
+            opened = self._open.beside(TRIFLE, *self._boundary(candidate))
+        others = tuple(self._others(candidate, opened, n) for n in range(len(self.ends.arguments)))
         return replace(
             self.unsearched(costed), sum=least / unit, bound=self.bound, tried=tuple(tried), others=others
         )
@@ -482,12 +489,11 @@ class Search:
             notes=tuple(notes),
         )
 
-    def _others(self, costed: Costed, argument: int) -> tuple[Other, ...]:
-        """Other specs of an argument. Where mutation gave it another one, the sum has no prices beside it."""
-        opened = costed.opened
-        if opened is None or argument not in opened.arguments:
+    def _others(self, candidate: SpecCandidate, opened: Opened, argument: int) -> tuple[Other, ...]:
+        """Other specs of an argument. The sum has no prices beside a spec that is none of its choices."""
+        if argument not in opened.arguments:
             return ()
-        chosen = costed.candidate.arguments[argument] == _spec_of(opened.arguments[argument])
+        chosen = candidate.arguments[argument] == _spec_of(opened.arguments[argument])
         others = opened.others.get(argument, ()) if chosen else ()
         unit, line = self.machine.link.bandwidth, self.base.source.line
         return tuple(

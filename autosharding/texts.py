@@ -49,9 +49,15 @@ def _proof(plan: AutoPlan) -> Iterator[str]:
     """How near a plan is to the best one, if it was searched for."""
     if plan.sum is not None and plan.bound is not None:
         sum_, bound = (time_text(abs(each), _DIGITS) for each in (plan.sum, plan.bound))  # -0.0 is 0
-        yield f"sum {sum_}, bound {bound}: gap {plan.gap:.2%}"
-        if 0 < plan.sum * MISJUDGED < plan.seconds:
-            yield f"the sum misjudges this program, which takes {plan.seconds / plan.sum:.1f} times as long"
+        yield f"sum {sum_}, bound of the sum {bound}: gap {plan.gap:.2%}"
+        times = plan.seconds / plan.sum if plan.sum else 1.0
+        if times > MISJUDGED:
+            yield f"the sum misjudges this program, which takes {times:.1f} times as long"
+        elif plan.seconds < plan.bound:
+            yield (
+                f"the sum misjudges this program, which takes {times:.2f} times as long: the sum counts each "
+                "op alone, and compilers fuse ops; so its bound is none of the time"
+            )
 
 
 def _table(plan: AutoPlan) -> Iterator[str]:
@@ -190,7 +196,9 @@ def why_text(plan: AutoPlan, argument: str) -> str:
     placed, others = plan.arguments[n], plan.others[n] if n < len(plan.others) else ()
     lines = [f"{placed.name} has {spec_text(placed)} on {plan.mesh}"]
     if not others:
-        lines.append("nothing else was weighed: it was kept or mutated, or the plan is a known strategy; ")
+        lines.append(
+            "nothing else was weighed: it was kept, or the search has no prices beside this layout; "
+        )
         lines[-1] += "--module MODULE costs programs with other layouts"
     for other in others:
         lines.append(f"  {spec_text(Placed('', other.spec)):<28} {_price(other):<12} {_why(other)}")

@@ -97,11 +97,19 @@ class Opening:
         """The least total cost found, in bytes, where the dimensions of free arguments and results are split
         on these axes, and an estimate of a device's peak memory in bytes. ``find`` has run at this price of
         memory."""
+        with self._module.context, ir.Location.unknown():
+            return self._homes.with_layouts(memory, self._layouts(arguments, results))
+
+    def beside(self, memory: float, arguments: Mapping[int, Dims], results: Mapping[int, Dims]) -> Opened:
+        """The choice that ``with_boundary`` finds, with the prices of other layouts beside it."""
+        with self._module.context, ir.Location.unknown():
+            return self._opened(self._homes.beside(memory, self._layouts(arguments, results)))
+
+    def _layouts(self, arguments: Mapping[int, Dims], results: Mapping[int, Dims]) -> dict[int, Layout]:
+        """The layouts of values at the boundary."""
         values, ends = self._boundary, self._layout
         layouts = {values.arguments[n]: ends(dims) for n, dims in arguments.items()}
-        layouts |= {values.results[n]: ends(dims) for n, dims in results.items()}
-        with self._module.context, ir.Location.unknown():
-            return self._homes.with_layouts(memory, layouts)
+        return layouts | {values.results[n]: ends(dims) for n, dims in results.items()}
 
     def _layout(self, dims: Dims) -> Layout:
         of_axes, main = self._axes.of_axes, self._axes.main
@@ -110,7 +118,10 @@ class Opening:
     def find(self, memory: float = 0.0, *, stop: Callable[[], bool] = never) -> Opened:
         """The best boundary at a price of memory, in bytes sent per byte held."""
         with self._module.context, ir.Location.unknown():
-            chosen = self._homes.find(memory=memory, alike=True, stop=stop)
+            return self._opened(self._homes.find(memory=memory, alike=True, stop=stop))
+
+    def _opened(self, chosen: FoundHomes) -> Opened:
+        """A choice for the boundary."""
         homes, boundary, (takes, gives) = chosen.plan.homes, self._boundary, self._given
         arguments = {n: homes.get(boundary.arguments[n], takes[n]) for n in sorted(boundary.free.arguments)}
         results = {}

@@ -96,9 +96,7 @@ class Homes:
         terms = self._priced(memory, stop)
         if terms is None:
             return NOTHING
-        late = self._costs.late()
-        alone = self._costs.alone(memory) + late
-        size = self._variables.size
+        alone, size = self._costs.alone(memory) + self._costs.late(), self._variables.size
         total = sum_of(terms, alone, size)
         start = (
             next((each.best for each in self._opened.values()), None)
@@ -115,10 +113,22 @@ class Homes:
         lowest = 0.0
         if bound:
             lowest = self._bound(total, sum_of(terms, alone, size), alone, least, stop)
+        return self._result(total, terms, best, (least, lowest), alike)
+
+    def beside(self, memory: float, layouts: Mapping[int, Layout]) -> FoundHomes:
+        """The choice that ``with_layouts`` finds, with the prices of all others beside it."""
+        opened, (best, least, _) = self._opened[memory], self._settled(memory, layouts)
+        return self._result(opened.total, opened.terms, best, (least, 0.0), alike=True)
+
+    def _result(
+        self, total: Sum, terms: list[Terms], best: Integers, sums: tuple[float, float], alike: bool
+    ) -> FoundHomes:
+        """A choice of places as the result; ``sums`` are its total cost and a lower bound."""
+        late = self._costs.late()
         earlier = late[np.arange(len(best)), best][:, None] - late
-        more = total.gains(best) + earlier * size[:, None]  # in bytes, at any time
+        more = total.gains(best) + earlier * self._variables.size[:, None]  # in bytes, at any time
         taken = [total.taken(n, best) for n in range(len(terms))]
-        homes = self._found(best, more, self._ways(taken), least, lowest)
+        homes = self._found(best, more, self._ways(taken), *sums)
         if alike:
             homes = self._at_boundary(homes, best, terms)
         decided = np.zeros_like(best)
@@ -160,6 +170,12 @@ class Homes:
         """The least sum found where some values have these layouts, and an estimate of a device's peak memory
         in bytes. The search begins at what ``find`` has found at this price of ``memory``. A value whose
         variable stands for several has one of theirs, and any layout if its own is no candidate."""
+        best, least, total = self._settled(memory, layouts)
+        taken = [total.taken(n, best) for n in range(len(self._opened[memory].terms))]
+        return least, self._holding.most(best, taken)
+
+    def _settled(self, memory: float, layouts: Mapping[int, Layout]) -> tuple[Integers, float, Sum]:
+        """The best choice that has these layouts, its sum, and the sum in which nothing else is allowed."""
         opened, variables = self._opened[memory], self._variables
         number = dict(zip(variables.values, variables.of.tolist(), strict=True))
         allowed: dict[int, set[LayoutId]] = {}
@@ -174,7 +190,7 @@ class Homes:
                 start[n] = start[n] if fits[start[n]] else fits.argmax()
         total = sum_of(opened.terms, alone, variables.size)
         best, least = settle(total, start, never)
-        return least, self._holding.most(best, [total.taken(n, best) for n in range(len(opened.terms))])
+        return best, least, total
 
     def _priced(self, memory: float, stop: Callable[[], bool]) -> list[Terms] | None:
         """The terms of the sum at a price of memory; None if stopped."""

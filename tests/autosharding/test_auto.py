@@ -316,6 +316,45 @@ def test_known_strategies_are_costed_and_none_is_better(found: AutoPlan) -> None
     assert found.seconds <= 1.005 * min(tried.seconds for tried in found.tried)
 
 
+def test_known_strategies_of_all_costed_meshes_are_compared() -> None:
+    tried = plan(_text(), AutoOptions(devices=8, topology="h100")).tried
+    chosen = {each.mesh for each in tried if each.name.startswith("memory")}
+    assert len(chosen) == 2
+    assert all(chosen == {each.mesh for each in tried if each.name == name} for name in ("ZeRO-1", "ZeRO-3"))
+
+
+def test_layouts_beside_a_known_strategy_have_prices() -> None:
+    search = Search(_text(), "data=4,model=2", AutoOptions(topology="h100"), lambda stage, done: None)
+    known = {each.candidate.name: each for each in search.known()}
+    for name in ("data parallel", "Megatron over model"):
+        others = search.plan_of(known[name]).others
+        assert all(each and each[0].seconds > 0 for each in others[:2]), name
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(1.0, ()), (1.7, ("1.7 times as long",)), (0.8, ("0.80 times as long", "bound is none of the time"))],
+)
+def test_a_sum_that_misjudges_the_time_says_so(seconds: float, said: tuple[str, ...]) -> None:
+    text = plan_text(AutoPlan("data=8", "h100", seconds, 0, 1.0, 0.9, (), (), {}))
+    assert all(words in text for words in said)
+    assert ("misjudges" in text) == bool(said)
+
+
+@pytest.mark.parametrize(
+    "meshes",
+    [("data=2,model=4", "data=4,model=2"), ("data=2,model=4,seq=2", "data=2,model=2,seq=4")],
+)
+def test_meshes_of_equal_links_are_searched_once(meshes: tuple[str, str]) -> None:
+    def links(mesh: str, topology: str) -> object:
+        return Search(_text(), mesh, AutoOptions(topology=topology), lambda stage, done: None).links
+
+    first, second = (links(mesh, "v5e") for mesh in meshes)
+    assert first == second
+    in_rows = [links(mesh, "v5e:2x4" if len(mesh) < 20 else "v5e:4x4") for mesh in meshes]
+    assert in_rows[0] != in_rows[1]
+
+
 def test_a_plan_needs_no_more_memory_than_a_known_strategy_that_is_as_fast() -> None:
     def costed(name: str, seconds: float, peak: int, opened: bool) -> Any:
         cost = SimpleNamespace(seconds=seconds, peak=peak)
