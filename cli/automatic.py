@@ -46,15 +46,15 @@ def _add_auto(commands: Commands) -> None:
     )
     auto.add_argument("--keep", metavar="NAME=AXES", action="append", default=[], help=about)
     about = (
-        "which results come back as arguments and are sharded as these: auto (donated, or named or typed "
-        "alike), none, or as in params=result[0]; may be repeated; default: auto"
+        "the results that are arguments of the next step, and have their shardings: auto (donated, or with "
+        "equal names or types), none, or as in params=result[0]; may be repeated; default: auto"
     )
     auto.add_argument("--tie", metavar="ARGUMENT=RESULT", action="append", default=[], help=about)
     about = (
         "cost known strategies as well: data parallel, ZeRO-1 and 3, Megatron, sequence and expert parallel"
     )
     compare = argparse.BooleanOptionalAction
-    auto.add_argument("--compare", action=compare, default=True, help=f"{about}; default: do")
+    auto.add_argument("--compare", action=compare, default=True, help=f"{about}; default: compare")
     about = "mutate: try other layouts for the arguments of the best plan as well, one by one"
     auto.add_argument("--method", choices=METHODS, default=METHODS[0], help=f"{about}; default: %(default)s")
     about = "apply this plan, of the same model in another size, and search nothing"
@@ -74,12 +74,12 @@ def _add_auto(commands: Commands) -> None:
 
 def _add_why(commands: Commands) -> None:
     why = commands.add_parser(
-        "why-plan", help="say which layouts of an argument come next in a plan, and why"
+        "why-plan", help="list the next best layouts of an argument of a plan, and why they lost"
     )
-    why.add_argument("argument", metavar="ARGUMENT", help="the name of an argument, or as in %%arg3")
+    why.add_argument("argument", metavar="ARGUMENT", help="an argument, by name or as in %%arg3")
     why.add_argument("plan", metavar="PLAN.json", help="a plan that shardlog auto wrote")
     about = (
-        "the module of the plan: cost its programs with all other layouts of the argument, and of those alike"
+        "the module of the plan: cost a program for each other layout of the argument, and of similar ones"
     )
     why.add_argument("--module", metavar="MODULE", help=about)
     why.set_defaults(carry_out=_why)
@@ -88,7 +88,7 @@ def _add_why(commands: Commands) -> None:
 def _add_diff(commands: Commands) -> None:
     diff = commands.add_parser("diff-plan", help="compare two plans of a model")
     diff.add_argument("plan", metavar="PLAN.json", help="a plan that shardlog auto wrote")
-    diff.add_argument("changed", metavar="OTHER.json", help="another one, also of another size")
+    diff.add_argument("changed", metavar="OTHER.json", help="another plan, also of another size of the model")
     add_json(diff, "print the comparison as JSON")
     diff.set_defaults(carry_out=_diff)
 

@@ -50,7 +50,7 @@ def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     about = "a saved run or a module to compare with; new collectives that send more are errors"
     check.add_argument("--baseline", metavar="RUN", help=about)
     add_fail_on(check)
-    about = f"how to print the verdict ({', '.join(FORMATS)}), to a file if one is given; may be repeated"
+    about = f"the format of the verdict ({', '.join(FORMATS)}), and a file to write it to; may be repeated"
     check.add_argument(
         "--format", dest="formats", metavar="FORMAT[=FILE]", action="append", default=[], help=about
     )

@@ -19,12 +19,12 @@ def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the command."""
     simplify = commands.add_parser(
         "simplify",
-        help="make the collectives of a program in MLIR's dialect shard fewer (docs/mesh_shard.md)",
+        help="remove and merge collectives of a program in MLIR's dialect shard (docs/mesh_shard.md)",
     )
     simplify.add_argument("module", metavar="MODULE", help="a module in shard or mesh; - is standard input")
-    about = "do this rewrite, as in all-reduce-folder; may be repeated; default: all"
+    about = "apply only this rewrite, such as all-reduce-folder; may be repeated; default: all"
     simplify.add_argument("--rewrite", metavar="NAME", action="append", default=[], help=about)
-    about = "all devices have the same arguments, so that parts gathered again are these"
+    about = "assume that all devices have the same arguments, so that a gather of their slices is one of them"
     simplify.add_argument("--same-arguments", action="store_true", help=about)
     about = "a file with more op rules; may be repeated"
     simplify.add_argument("--rules", metavar="FILE", action="append", default=[], help=about)

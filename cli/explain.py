@@ -90,9 +90,9 @@ def _add_diff(commands: Commands, common: argparse.ArgumentParser) -> None:
     )
     about = "another module or saved run; options apply to modules only"
     diff.add_argument("other", metavar="OTHER", help=about)
-    about = "read OTHER without propagation: it is annotated already, as by Shardy"
+    about = "read OTHER without propagation, as a module that is annotated already, for example by Shardy"
     diff.add_argument("--as-is", action="store_true", help=about)
-    about = "the algorithm for OTHER, where it is not that for MODULE"
+    about = "the algorithm for OTHER, if it differs from that for MODULE"
     diff.add_argument("--other-propagation", choices=PROPAGATIONS, help=about)
     _output(diff)
     diff.set_defaults(carry_out=_diff)

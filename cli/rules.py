@@ -29,7 +29,7 @@ def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     kinds = rules.add_subparsers(dest="what", required=True, metavar="WHAT")
     show = kinds.add_parser("show", help="print the rules of an op, with a worked example")
     show.add_argument(
-        "name", metavar="NAME", help="as in stablehlo.dot_general, or @target for a custom call"
+        "name", metavar="NAME", help="an op, such as stablehlo.dot_general, or @target for a custom call"
     )
     add_options(show, *ON_RULES)
     about = "a module with such an op, for the worked example; may be repeated"

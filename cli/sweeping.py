@@ -25,13 +25,13 @@ def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     sweep.add_argument("sweep", metavar="SWEEP.toml", help=about)
     about = "the workers; default: %(default)s"
     sweep.add_argument("--on", choices=KINDS, default=KINDS[0], help=about)
-    about = "how many tasks are carried out at a time; default: as many as there are CPUs"
+    about = "the number of tasks at a time; default: the number of CPUs"
     sweep.add_argument("--workers", type=int, metavar="N", help=about)
     about = "the address of a cluster of Ray or Dask; default: one is started on this machine"
     sweep.add_argument("--address", metavar="ADDRESS", help=about)
     about = (
-        "the folder for a file per task, table.csv and plot.svg; tasks that have their file are not done "
-        "again; default: the name of SWEEP.toml without .toml"
+        "the folder for a file per task, table.csv and plot.svg; tasks that have a file are not repeated; "
+        "default: the name of SWEEP.toml without .toml"
     )
     sweep.add_argument("-o", "--output", metavar="FOLDER", help=about)
     sweep.set_defaults(carry_out=_sweep)

@@ -81,7 +81,7 @@ class ProgramChoice:
     pins: str | Sequence[str] = field(
         default=(),
         metadata=about(
-            "fix the sharding of a value, the result of an op, whatever it costs, as in "
+            "fix the sharding of the result of an op, whatever it costs, as in "
             """'%2=[{"data"}, {}]' or "%2=P('data')\"""",
             flag="--pin",
             metavar="VALUE=SHARDING",
@@ -90,7 +90,7 @@ class ProgramChoice:
     )
     collective_matmul: bool = field(
         default=False,
-        metadata=about("with --topology: send parts while others are multiplied, where that is faster"),
+        metadata=about("with --topology: overlap collectives with products, where that is faster"),
     )
     plan: str | Path | PlanFile | None = field(
         default=None,
@@ -120,7 +120,7 @@ class ProgramChoice:
     dialect_version: str | None = field(
         default=None,
         metadata=about(
-            "with a dialect of MLIR's: the LLVM that is to read it",
+            "the version of LLVM that will read a dialect of MLIR",
             otherwise="main for shard, 19 for mesh",
             choices=("19", "22", "main"),
         ),
@@ -128,8 +128,8 @@ class ProgramChoice:
     whole_arguments: bool = field(
         default=False,
         metadata=about(
-            "with --as shard or mpi: take whole arguments, of which each device takes its part (type 2 of "
-            "the RFC)"
+            "with --as shard or mpi: give each device whole arguments, and slice its parts from them (type 2 "
+            "of the RFC)"
         ),
     )
 

@@ -167,7 +167,7 @@ class Options:
     view: str = field(
         default="lowered",
         metadata=about(
-            "the program to read: as given, after a round trip through HLO, or as XLA hands it to Shardy",
+            "the program to read: as given, after a round trip through HLO, or as XLA gives it to Shardy",
             choices=VIEWS,
         ),
     )
@@ -247,7 +247,7 @@ class Options:
     )
     mark_partial_results: bool = field(
         default=False,
-        metadata=about("insert explicit reshards, and mark results as unreduced that these all-reduce"),
+        metadata=about("insert explicit reshards, and mark results as unreduced before they are all-reduced"),
     )
     keep_rules: bool = field(
         default=False, metadata=about("write the rule of every op as an attribute, sdy.sharding_rule")
