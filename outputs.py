@@ -107,7 +107,7 @@ def refuse_loss(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str 
             raise ShardlogError("the file name is empty", where=option, hint=hint)
         if name == "-":
             hint = "give a name; /dev/stdout is standard output"
-            raise ShardlogError("- is no name of a file", where=option, hint=hint)
+            raise ShardlogError("- is not the name of a file", where=option, hint=hint)
         for replaced, other in taken:
             if _same(name, other):
                 hint = "choose another name"

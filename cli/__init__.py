@@ -155,7 +155,7 @@ _MEANT = {
     "visualize": "report writes a page; why --dot and --mermaid draw a derivation",
     "show": "report writes a page; why VALUE and why-not VALUE explain a value",
     "collectives": "partition --list lists collectives, conflicts the annotations that cause them",
-    "memory": "cost says how much memory a device needs",
+    "memory": "shardlog cost prints the memory that a device needs",
     "search": "query searches a run by the body of a rule",
     "save": "run --save FILE saves a run",
     "execute": "exec runs the partitioned program",

@@ -136,7 +136,7 @@ def _auto(options: argparse.Namespace) -> None:
     ]
     if Path(options.plot or "").suffix not in ("", ".svg"):
         hint = "the plot is an SVG picture: expected a name that ends with .svg"
-        raise ShardlogError("this name is not of an SVG picture", where=f"--plot {options.plot}", hint=hint)
+        raise ShardlogError("this is not the name of an SVG file", where=f"--plot {options.plot}", hint=hint)
     module = None if options.module == "-" else options.module
     refuse_loss(written, [module, options.plan, options.topology])
     given = None if options.plan is None else AutoPlan.read(options.plan)

@@ -33,7 +33,7 @@ def add(commands: Commands, common: argparse.ArgumentParser) -> None:
         help="list the tensors that must be resharded, and why",
     )
     about = "print at most N entries, those with most bytes; default: 6, and all with --full or --json"
-    limit = whole_number(1, "is no limit: expected a whole number, one or more")
+    limit = whole_number(1, "is not a limit: expected a whole number, one or more")
     conflicts.add_argument("--limit", metavar="N", type=limit, help=about)
     _output(conflicts)
     conflicts.set_defaults(carry_out=_conflicts)

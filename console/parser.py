@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
             message, hint = match[1], closest(match[2], names)
             if "COMMAND" in message:
                 hint = self.meant.get(match[2].lower(), hint)
-        message = _NUMBER.sub(r"\1 is no whole number", message)
+        message = _NUMBER.sub(r"\1 is not a whole number", message)
         hint = hint or f"see {self.prog} --help"
         show(ShardlogError(message, where=self.prog, hint=hint), sys.stderr)
         self.exit(2)

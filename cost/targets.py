@@ -70,7 +70,7 @@ def read_target(text: str) -> Target:
         hint = closest(f"{platform}:{name}", written) if name else f"there are: {', '.join(written)}"
         raise ShardlogError(f"there is no target {text}", where=where, hint=hint)
     if platform == "tpu" and not sizes_of(shape):
-        hint = f"say how many chips, as in {platform}:{name}:2x4"
+        hint = f"add the number of chips, as in {platform}:{name}:2x4"
         message = f"{shape} is not the shape of a slice" if shape else "a slice needs a shape"
         raise ShardlogError(message, where=where, hint=hint)
     if not _installed(platform):

@@ -51,7 +51,7 @@ def _totals(cost: Cost) -> list[str]:
         kernels = plural(cost.launches, "kernel") + (added if waits else "")
         lines.append(f"{kernels}; how sure the time is: {sure}")
     if cost.open:
-        lines.append("loops that do not say how many turns they take count one")
+        lines.append("loops of unknown trip count count one iteration")
     return lines
 
 

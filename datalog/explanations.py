@@ -212,7 +212,7 @@ class WhyNot:
         """The literals that hold, rule by rule, and the first that does not."""
         lines = [f"{self.fact} does not hold"]
         if not self.attempts:
-            lines.append(f"  it is no fact, and no rule gives `{self.relation}`")
+            lines.append(f"  it is not a fact, and no rule gives `{self.relation}`")
         for attempt in self.attempts:
             source = attempt.source
             lines.append(f"  {source.file}:{source.line}  {_one_line(source.text)}")

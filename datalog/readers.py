@@ -220,7 +220,7 @@ def _quoted_field(text: str, at: int, delimiter: str) -> tuple[str, int]:
     value = text[at + 1 : end].replace('""', '"')
     end += 1
     if end < len(text) and not text.startswith((delimiter, "\n", "\r\n"), end):
-        raise ValueError("a delimiter behind the quoted field")
+        raise ValueError("a delimiter after the quoted field")
     return value, end
 
 

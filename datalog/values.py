@@ -267,7 +267,7 @@ def fact_of(text: str, plan: QueryPlan) -> tuple[Relation, tuple[Any, ...]]:
         scalars = {**_SCALARS, "symbol": _literal}
         row, end = _values_at(relation.columns, text, match.end(), plan, scalars=scalars)
         if text[_past(text, end, ")") :].strip() not in ("", "."):
-            raise ValueError("nothing behind it")
+            raise ValueError("nothing after it")
     except ValueError as error:
         columns = ", ".join(f"{column.name}: {column.type_name}" for column in relation.columns)
         message = f"cannot read the fact {text!r} of {relation.name}({columns}): expected {error}"

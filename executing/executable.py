@@ -195,7 +195,7 @@ def _check(result: Result, main: FunctionOp) -> None:
     if interface.arguments is None:  # of a module alone, whose tokens are left out
         hidden = 0
     if hidden:
-        message = "the program hands on tokens, for effects in order, or constants of its own"
+        message = "the program has tokens, for ordered effects, or constants of its own"
         hint = "leave out ordered=True, and compile the result of jax.jit(f).lower(...)"
         raise ShardlogError(message, where="compile", hint=hint)
     if interface.results is not None and interface.results.num_leaves != len(main.type.results):

@@ -78,6 +78,6 @@ def tell_nobody(module: ir.Module, traits: OpTraits) -> None:
 def _inline(operation: Operation) -> None:
     """Replaces an op by the ops of its body."""
     if boundary_axes(operation):
-        hint = "it says what each of several devices computes"
+        hint = "it is the program of each of several devices"
         raise ShardlogError("a manual computation", where=location(operation), hint=hint)
     put_in_place(operation.regions[0].blocks[0], operation)

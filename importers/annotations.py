@@ -103,7 +103,7 @@ def replace_mesh(module: ir.Module, text: str, where: str = "") -> None:
         return
     usual = usual_meshes(old)
     if name is None and len(usual) > 1:
-        hint = f"say which one, as in '{usual[0]}: {text.strip()}'; {closest('', usual)}"
+        hint = f"name one, as in '{usual[0]}: {text.strip()}'; {closest('', usual)}"
         raise ShardlogError(f"the module has {len(usual)} meshes", where=where, hint=hint)
     if name is not None and name not in old:
         raise ShardlogError(f"the module has no mesh {symbol(name)}", where=where, hint=closest(name, old))

@@ -141,7 +141,7 @@ class _FunctionBody:
         not know."""
         for at in np.nonzero(flat < 0)[0][:1].tolist():
             node = int(np.searchsorted(self.offsets - self.offsets[0], at, side="right")) - 1
-            op, hint = self.function.ops[node], "put it behind the ops whose results it uses"
+            op, hint = self.function.ops[node], "put it after the ops whose results it uses"
             raise ShardlogError(
                 f"{op.name} uses a value that is defined later", where=location(op), hint=hint
             )

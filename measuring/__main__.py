@@ -54,7 +54,7 @@ def _parser() -> Parser:
     fitted.add_argument("--validate", action="store_true", help=validating)
     fitted.set_defaults(run=lambda given: fit.fitted(given.data, given.topology, given.keep, given.validate))
 
-    compared = commands.add_parser("compare", help="show predicted times beside measured ones, by kind")
+    compared = commands.add_parser("compare", help="compare predicted times with measured ones, by kind")
     comparing.add_arguments(compared)
     compared.set_defaults(run=comparing.compare)
     return parser

@@ -132,7 +132,7 @@ def _shape(type_: ir.Type, where: Operation, dynamic: bool) -> tuple[int, ...] |
         )
     if isinstance(type_, ir.ShapedType):
         hint = "expected tensors; partition the program before it has buffers and vectors"
-        raise ShardlogError(f"{type_} is no tensor", where=location(where), hint=hint)
+        raise ShardlogError(f"{type_} is not a tensor", where=location(where), hint=hint)
     return None
 
 

@@ -205,7 +205,7 @@ def random_operands(case: Case) -> list[Array]:
     for t in range(case.operands):
         shape = case.shapes[t]
         if shape is None:
-            raise ValueError(f"{case.slot(t)} is no tensor")
+            raise ValueError(f"{case.slot(t)} is not a tensor")
         kind = dtype(types[t])
         drawn: Any
         if kind == np.bool_:

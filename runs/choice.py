@@ -173,8 +173,8 @@ class ProgramChoice:
         """Refuses options that a plan already decides."""
         for each in fields(self):
             if each.name not in _OF_THE_FORM and getattr(self, each.name) != each.default:
-                hint = "a plan says how the program is: leave out the option, or the plan"
-                raise ShardlogError(f"{each.name} has no effect beside a plan", where="plan", hint=hint)
+                hint = "a plan determines the program: leave out the option, or the plan"
+                raise ShardlogError(f"{each.name} has no effect with a plan", where="plan", hint=hint)
 
     def __str__(self) -> str:
         if isinstance(self.plan, PlanFile):

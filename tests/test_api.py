@@ -122,7 +122,7 @@ def test_something_that_is_no_program() -> None:
 
 
 def test_a_number_is_no_name_of_a_value() -> None:
-    with pytest.raises(shardlog.ShardlogError, match="3 is no name of a value") as error:
+    with pytest.raises(shardlog.ShardlogError, match="3 is not the name of a value") as error:
         shardlog.run("module { func.func @main(%x: tensor<4xf32>) { return } }").why(3)  # type: ignore[arg-type]
     assert "partition().why(0) explains a collective" in error.value.hint
 

@@ -93,7 +93,7 @@ class _Known:
         if len(printed) != len(self._uses):
             hint = "write the module as MLIR prints it: shardlog run MODULE --strategy none -o MODULE"
             raise ShardlogError(
-                "the values of this text cannot be told apart", where=str(self._path), hint=hint
+                "the values of this text cannot be distinguished", where=str(self._path), hint=hint
             )
         return printed
 

@@ -86,7 +86,7 @@ def directives_of(
     for directive in module.directives:
         if directive.name in declared:
             if directive.kind in kinds[directive.name] & {"printsize", "limitsize"}:
-                message = f"`.{directive.kind}` of `{directive.name}` stands here a second time"
+                message = f"`.{directive.kind}` of `{directive.name}` is given twice"
                 reporter.error("E0202", directive.at, message)
             kinds[directive.name].add(directive.kind)
         elif directive.name not in module.broken:

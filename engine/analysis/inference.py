@@ -228,7 +228,7 @@ class Inference:
             return expected
         has_bits = inside in PRIMITIVES and kind in _NUMERIC
         if self._final and not (inside in (None, kind) or has_bits or isinstance(term.value, Constant)):
-            self._reporter.error("E0301", term.at, f"{_a(inside)} cannot be taken as {_a(kind)}")
+            self._reporter.error("E0301", term.at, f"{_a(inside)} cannot be used as {_a(kind)}")
         return self._agree(term.at, f"`as(..., {term.type_name})`", kind, expected)
 
     def _visit_branch(self, term: Branch, expected: str | None) -> str | None:
@@ -259,7 +259,7 @@ class Inference:
                 self._agree(term.at, "this record", "record", expected)
             elif self._final:
                 self._reporter.error(
-                    "E0305", term.at, "the type of this record is not known", "say it with as([...], type)"
+                    "E0305", term.at, "the type of this record is not known", "name it with as([...], type)"
                 )
             return expected
         if len(fields) != len(term.args):

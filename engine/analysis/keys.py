@@ -30,7 +30,7 @@ def check_key(clause: Clause, keyed: Set[str], key: str, reporter: Reporter) -> 
     broken = _broken(clause, keyed)
     if broken is not None:
         at, why = broken
-        hint = f"every `{key}` in the first column is the same variable, and it stands nowhere else"
+        hint = f"every `{key}` in the first column is the same variable, which is in no other place"
         reporter.error("E0404", at, f"this rule is not about one `{key}`: {why}", hint)
 
 

@@ -24,7 +24,7 @@ def check_orders(clauses: Iterable[Clause], groups: Iterable[Collection[str]], r
         for plan in clause.plans:
             if sorted(plan.atoms) != [*range(1, len(atoms) + 1)]:
                 hint = f"once relations are inlined it has {len(atoms)}, which are numbered from 1 on"
-                reporter.error("E0102", plan.at, "this is no order of the rule's atoms", hint)
+                reporter.error("E0102", plan.at, "this is not an order of the rule's atoms", hint)
             if plan.version >= max(versions, 1) or (not versions and not clause.subsumes):
                 has = f"{versions}, from 0 on" if versions else "none, for it is not recursive"
                 message = f"this rule has no version {plan.version} to plan: it has {has}"

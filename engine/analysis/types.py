@@ -145,7 +145,7 @@ class _Kinds:
         members: dict[str, str] = {}
         for member, at in declaration.names:
             if len(path) >= _DEEPEST:
-                message = f"the type `{name}` stands for types that stand for types, {_DEEPEST} levels deep"
+                message = f"the type `{name}` is defined by other types, {_DEEPEST} levels deep"
                 error("E0304", declaration.at, message)
                 return None
             if member in (*path, name):

@@ -68,7 +68,7 @@ def _warn_of_variables(rule: list[Clause], reporter: Reporter) -> None:
             message = f"the variable `{shown}` occurs only here"
             reporter.warning("W0403", variable.at, message, f"if any value will do, write _ or _{shown}")
     for variable in several.values():
-        message = f"`{own_name(variable)}` stands in several places: its name says that any value will do"
+        message = f"`{own_name(variable)}` is used in several places, but its name means any value"
         reporter.warning("W0404", variable.at, message, "give it a name that starts with a letter")
 
 

@@ -83,7 +83,9 @@ class _Parser(ClauseParser):
     def unattached(self) -> None:
         """Warn of doc comments before this token, because they cannot describe it."""
         for at in self.comments.get(self.i, ()):
-            self.reporter.warning("W0104", at, "this doc comment stands before nothing that it describes")
+            self.reporter.warning(
+                "W0104", at, "this doc comment describes nothing: no rule or declaration follows it"
+            )
 
     def statement(self) -> None:
         """Read one statement, or report it and go on behind it."""
@@ -124,7 +126,7 @@ class _Parser(ClauseParser):
         at, word = self.places[self.i], self.texts[self.i + 1] if kind == "." else kind[1:]
         self.i += 1
         if kind == ".plan":
-            self.error("E0102", at, "`.plan` stands behind a rule")
+            self.error("E0102", at, "`.plan` must follow a rule")
         self.error("E0102", at, f"unknown directive `.{word}`", did_you_mean(word, DIRECTIVES))
 
     def functor(self) -> None:
@@ -235,7 +237,7 @@ class _Parser(ClauseParser):
         self.i += 1
         at = self.places[self.i]
         if not self.around:
-            self.error("E0102", self.places[self.i - 1], "`.override` stands in components only")
+            self.error("E0102", self.places[self.i - 1], "`.override` is allowed only in components")
         self.around[-1].overrides.setdefault(self.take("identifier", "the name of a relation"), at)
 
     def component_type(self) -> ComponentType:
@@ -354,7 +356,7 @@ class _Parser(ClauseParser):
         qualifiers = set()
         while self.kinds[self.i] in _QUALIFIERS:
             if self.kinds[self.i] in qualifiers:
-                message = f"`{self.kinds[self.i]}` stands here twice"
+                message = f"`{self.kinds[self.i]}` is given twice"
                 self.reporter.error("E0102", self.places[self.i], message)
             qualifiers.add(self.kinds[self.i])
             self.i += 1
@@ -404,7 +406,7 @@ class _Parser(ClauseParser):
         parameters = self.parameters()
         if kind == "limitsize" and not dict(parameters).get("n", "").isdecimal():
             hint = f"as in .limitsize {names[0][0]}(n=100)"
-            self.error("E0102", start, "`.limitsize` needs how many tuples there may be", hint)
+            self.error("E0102", start, "`.limitsize` needs a number of tuples", hint)
         self.module.directives += [Directive(kind, name, at, parameters) for name, at in names]
 
     def parameters(self) -> tuple[tuple[str, str], ...]:

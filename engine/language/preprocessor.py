@@ -311,7 +311,7 @@ class _Expansion:
         self.made += sum(map(len, tokens))
         if self.made > _MACRO_CHARACTERS:
             raise PreprocessingError(
-                f"the macros of this text stand for more than {_MACRO_CHARACTERS >> 20} MiB"
+                f"the macros of this text expand to more than {_MACRO_CHARACTERS >> 20} MiB"
             )
 
 

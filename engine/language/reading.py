@@ -106,7 +106,7 @@ class FileReader:
             self.read(str(path), read_text(path), folder, module, included=True)
         except NoRulesError:
             hint = "its first statement has a syntax error: load the file by itself to see it"
-            self.reporter.error("E0106", at, f'"{target}" is no file of rules', hint)
+            self.reporter.error("E0106", at, f'"{target}" is not a rule file', hint)
         except (UnreadableError, OSError, ValueError, RuntimeError) as error:
             # Of a path itself: a null byte, a name that is too long, links that lead to one another.
             reason = getattr(error, "strerror", None) or str(error)

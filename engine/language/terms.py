@@ -210,7 +210,7 @@ class TermParser(TokenReader):
         for part in text.split("."):
             value = int(part[:10])
             if value > 255 or len(part) > 10:
-                self.reporter.error("E0103", at, f"{text} is no address: its parts go up to 255")
+                self.reporter.error("E0103", at, f"{text} is not an address: its parts are at most 255")
                 return 0
             number = number << 8 | value
         return number - (number >> 31 << 32)

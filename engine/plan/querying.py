@@ -34,7 +34,7 @@ def compile_query(
     written = _in_query(lambda: written_clauses(_asking(request, answer, {}, body)))
     for source, clause in written.clauses:
         if source.file == QUERY and clause.head.name != answer:
-            code, message = "E0102", "a query is the body of one rule: nothing may stand behind it"
+            code, message = "E0102", "a query is the body of one rule: nothing may follow it"
             if is_helper(clause.head.name):
                 code, message = "E0105", "a query calls no functors: give their values a relation"
             raise DatalogError([Diagnostic(QUERY, max(1, source.line - 1), 1, code, message)])

@@ -69,7 +69,7 @@ class _Lowering:
         if not self._module.functors or not any(map(_calls, (clause.head, *clause.body))):
             return [clause]
         if clause.subsumes or any(_in_aggregate(x) for x in (clause.head, *clause.body)):
-            message = "functors of the user stand in rules, not in aggregates or where tuples are deleted"
+            message = "functors of the user are allowed in rules, but not in aggregates or subsumptions"
             self._reporter.error("E0105", clause.text.start, message, "give the value a relation of its own")
             return []
         calls: list[Atom] = []

@@ -136,7 +136,7 @@ class _LatticeLowering:
                 hint = f"it is one of {', '.join(_OPERATORS)}"
                 error("E0201", at, f"unknown operator `{operator}` of a lattice", hint)
             elif operator in given:
-                error("E0202", at, f"`{operator}` stands here twice")
+                error("E0202", at, f"`{operator}` is given twice")
             elif operator in ("Lub", "Glb") and not _is_bound(term):
                 error(
                     "E0105",
@@ -149,7 +149,7 @@ class _LatticeLowering:
             hint = f"as in .lattice {name}<> {{ Lub -> max(_, _) }}"
             error("E0303", lattice.at, f"the lattice `{name}<>` has no `Lub`", hint)
         if missing := " and no ".join(f"`{name}`" for name in ("Glb", "Bottom") if name not in given):
-            message = f"the lattice `{name}<>` has no {missing}: what is below a value is not known"
+            message = f"the lattice `{name}<>` has no {missing}: the order of its values is not known"
             self._reporter.warning("W0405", lattice.at, message)
         lub, glb = (term.name if isinstance(term, Call) else "" for term in map(given.get, ("Lub", "Glb")))
         self._orders[name] = _Order(lub, glb, given.get("Bottom"), lattice.text)
@@ -163,12 +163,12 @@ class _LatticeLowering:
             elif column.lattice and not self._module.unread:
                 error("E0201", column.at, f"there is no lattice for the type `{column.type_name}`")
             elif not column.lattice and any(other.lattice for other in relation.columns[:i]):
-                error("E0303", column.at, f"the column `{column.name}` stands behind those of lattices")
+                error("E0303", column.at, f"the column `{column.name}` follows a column of a lattice")
         if unfit := relation.qualifiers & {"eqrel", "inline", "brie", "btree_delete"}:
             error("E0303", relation.at, f"`{name}` has lattices, and cannot be {' and '.join(sorted(unfit))}")
         for clause in self._module.clauses:
             if clause.subsumes and clause.head.name == name:
-                error("E0303", clause.head.at, f"tuples of `{name}` have lattices, which say what is left")
+                error("E0303", clause.head.at, f"`{name}` has lattices, which already merge its tuples")
         self._columns[name] = orders
 
     def _rules(self, relation: RelationDeclaration, orders: Mapping[int, _Order]) -> list[Clause]:

@@ -33,7 +33,9 @@ def note_rounds(module: Module, reporter: Reporter) -> bool:
         atom = _noted(clause)
         _check(clause.head.name, atom, module, declared, reporter)
         if atom.name in noted:
-            reporter.error("E0303", atom.at, f"`{atom.name}` notes rounds, and has none of its own")
+            reporter.error(
+                "E0303", atom.at, f"`{atom.name}` records the rounds of another relation, and has no rules"
+            )
     if len(reporter) > errors:
         return False
     module.clauses = [_completed(c, declared) if c.notes else c for c in module.clauses]
@@ -59,7 +61,7 @@ def _check(
         hint = partial(did_you_mean, noted.name, declared)
         reporter.error("E0201", noted.at, f"unknown relation `{noted.name}`", hint)
     elif "inline" in declared[noted.name].qualifiers:
-        reporter.error("E0206", noted.at, f"`{noted.name}` is inlined, so that no round finds its tuples")
+        reporter.error("E0206", noted.at, f"`{noted.name}` is inlined, so it has no rounds")
     heads = [clause.head for clause in module.clauses if clause.head.name == name and not clause.notes]
     inputs = [each for each in module.directives if each.name == name and each.kind == "input"]
     for at in [each.at for each in heads] + [each.at for each in inputs]:

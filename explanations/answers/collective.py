@@ -142,7 +142,7 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
     over = f" over {', '.join(f'{chr(34)}{axis}{chr(34)}' for axis in sent.axes)}" if sent.axes else ""
     times = _times(sent.repeats)
     if sent.executions is None:
-        times += " in each turn of a loop that does not say how many it takes"
+        times += " in each iteration of a loop of unknown trip count"
     lines = [
         moved.program.line,
         f"{sent.kind} {sent.number}{over}: {sent.bytes:,} bytes from each of {sent.group} devices, {times}",

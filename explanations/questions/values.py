@@ -32,7 +32,7 @@ class Values:
         """
         if not isinstance(name, str):
             hint = "as in 'result' or 'model.py:42'; partition().why(0) explains a collective"
-            raise ShardlogError(f"{name!r} is no name of a value", where=self._record.name, hint=hint)
+            raise ShardlogError(f"{name!r} is not the name of a value", where=self._record.name, hint=hint)
         values = self._record.named(name) or self._parts(name)
         if values:
             return values

@@ -70,13 +70,15 @@ def grids_of(
     for number, mesh in enumerate(meshes.meshes):
         if mesh.device_ids:
             hint = "a grid lists its devices row by row; give the mesh no device_ids"
-            message = f"mesh {symbol(mesh.name)} has device_ids, which a grid cannot say"
+            message = f"mesh {symbol(mesh.name)} has device_ids, which a grid cannot express"
             raise ShardlogError(message, where=places[mesh.name], hint=hint)
         axes = list[SubAxis]()
         for name, size in mesh.axes:
             ends = sorted({1, size} | cuts.get((number, name), set()))
             if any(high % low for low, high in pairwise(ends)):
-                message = f"the axis {quoted(name)} is used in parts that overlap, which a grid cannot say"
+                message = (
+                    f"the axis {quoted(name)} is used in parts that overlap, which a grid cannot express"
+                )
                 hint = f"parts that end at {', '.join(map(str, ends[1:-1]))} do not divide one another"
                 raise ShardlogError(message, where=places[mesh.name], hint=hint)
             parts = [SubAxis(name, low, high // low) for low, high in pairwise(ends)]

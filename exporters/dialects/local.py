@@ -115,7 +115,7 @@ class _Local:
         groups = np.asarray(op.attributes[_GROUPS])
         axes = self.axes_of(groups, ordered=bool(words["dimensions"].get(op.name)))
         if axes is None:
-            self.refuse(op, f"its groups {groups.tolist()} are none along axes of the grid")
+            self.refuse(op, f"its groups {groups.tolist()} are not groups along axes of the grid")
         attributes: dict[str, Any] = {"grid": self.reference, "grid_axes": self.numbers(axes or [])}
         for attribute, label in words["dimensions"].get(op.name, {}).items():
             label = self.scatter if label == "scatter_dim" else label

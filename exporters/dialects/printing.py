@@ -86,7 +86,7 @@ class _PrintedOp:
         elements = self.statement.fitting(self.attributes, len(self.operands))
         words = [word for element in elements for word in self.of(element)]
         if self.waiting or self.attributes:
-            raise UnfittingError(0, "no more than the form says")
+            raise UnfittingError(0, "nothing beyond its form")
         text = " ".join(words)
         for sign in ("(", "["):
             text = text.replace(f"{sign} ", sign)

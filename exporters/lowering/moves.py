@@ -233,7 +233,7 @@ def _starts(move: Move, dynamic: list[Value]) -> list[Any]:
 def _sizes(move: Move) -> list[int]:
     sizes, strides = move.integers(-1, "static_sizes"), move.integers(-1, "static_strides")
     if DYNAMIC in sizes or any(step != 1 for step in strides):
-        raise move.refused("its sizes are not constants, or its elements do not lie side by side")
+        raise move.refused("its sizes are not constants, or its elements are not contiguous")
     return sizes
 
 

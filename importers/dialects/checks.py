@@ -127,7 +127,7 @@ class _OpCheck:
         if axis not in self.axes:
             listed = ", ".join(map(str, self.axes))
             hint = f"it shifts along one of them: {listed}" if self.axes else "list it in grid_axes"
-            raise self.fail(f"{label} {axis} is none of grid_axes [{listed}]", hint)
+            raise self.fail(f"{label} {axis} is not one of grid_axes [{listed}]", hint)
 
     def check_results(self) -> None:
         wanted, given = len(self.axes) or len(self.grid.sizes), len(self.op.results)

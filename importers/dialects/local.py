@@ -243,7 +243,7 @@ class Global:
             self.place, self.loc = ir.InsertionPoint(op), op.location
             for value, index in zip(op.results, indices, strict=True):
                 if index is None:
-                    self.refuse(op, "what it is of is not known before it runs")
+                    self.refuse(op, "its operand is not known before it runs")
                 self.compute_with(value, index)
             op.erase()
 
@@ -400,7 +400,7 @@ class Global:
         reduction = kind_of(op.attributes.get("reduction"))
         combine = _reductions().get("sum" if reduction == "average" else reduction)
         if combine is None:
-            self.refuse(op, f"nothing says how it reduces ({reduction})")
+            self.refuse(op, f"its reduction is not known ({reduction})")
         if why := misfit(reduction, element):
             self.refuse(op, f"its elements are {element}, and {why}")
         groups = self.devices.along(axes)
@@ -536,7 +536,7 @@ class Global:
         """Makes one permutation of a receive and the send before it, between devices that name each other."""
         self.place, self.loc = ir.InsertionPoint(op), op.location
         if "source" not in op.attributes:
-            self.refuse(op, "it does not say from which device")
+            self.refuse(op, "it names no source device")
         source = self.root(op, "source")
         for send in sends:
             same = send.attributes["grid_axes"] == op.attributes["grid_axes"]

@@ -170,7 +170,7 @@ class _Calls(Global):
                         raise refused(op, f"{processes:,} processes, and there may be 1 to {MOST_DEVICES:,}")
                     return processes
         raise refused(
-            next(op for op in ops if op.name.startswith("mpi.")), "it does not say how many processes run"
+            next(op for op in ops if op.name.startswith("mpi.")), "the number of its processes is not known"
         )
 
     def call(self, op: Operation) -> bool:
@@ -226,7 +226,7 @@ class _Calls(Global):
         """Puts a tensor into a buffer."""
         op = buffer.owner.operation
         if list(value.type.shape) != list(ir.MemRefType(buffer.type).shape):
-            raise refused(op, f"its shape is not that of the {value.type} that a call puts there")
+            raise refused(op, f"its shape differs from the {value.type} that a call puts there")
         if op.name == "memref.alloc":
             self.held[buffer] = value
         elif op.name == "memref.subview":
@@ -279,7 +279,7 @@ class _Calls(Global):
         ]
         for dim, (start, size) in enumerate(zip(starts, sizes, strict=True)):
             if start is None:
-                raise refused(op, "it begins where the rank does not say")
+                raise refused(op, "its offset does not follow from the rank")
             value = self.part(value, dim, size, start) if size != value.type.shape[dim] else value
         op.results[0].replace_all_uses_with(value)
 
@@ -312,7 +312,7 @@ class _Calls(Global):
         """The op that combines two elements."""
         name = str(op.attributes["op"]).partition("<")[2].rstrip(">")
         if name not in _combined_by():
-            raise refused(op, f"nothing says how it reduces ({name})")
+            raise refused(op, f"its reduction is not known ({name})")
         return _combined_by()[name]
 
     def exchange(self, op: Operation) -> None:
@@ -351,10 +351,10 @@ class _Calls(Global):
                         raise refused(inner, "its rank is not known before it runs")
                     others = self.ranks.process(communicator, ranks)[taken]
                     if (others < 0).any():
-                        raise refused(inner, "its rank is none of the communicator")
+                        raise refused(inner, "its rank is not in the communicator")
                     (exchange.target if sends else exchange.source)[taken] = others
                 elif inner.name != "scf.yield":
-                    raise refused(inner, "it stands in a branch with messages")
+                    raise refused(inner, "it is in a branch with messages")
 
     def use(self, op: Operation, exchange: _Exchange, **buffers: Any) -> None:
         """Notes the buffers of a message. Raises ShardlogError for others than the messages before."""

@@ -344,7 +344,7 @@ class _Normal:
             lists = held.get("sharding")
             nested = isinstance(lists, ir.ArrayAttr) and all(isinstance(e, ir.ArrayAttr) for e in lists)
             if not nested and not str(lists).startswith(_ENCODING):
-                hint = "say them, as in {sharding = [[0], [1]], required = true}"
+                hint = "give them, as in {sharding = [[0], [1]], required = true}"
                 raise ShardlogError(
                     f"{op.name} has no list of axes for each dimension", where=where, hint=hint
                 )
@@ -409,7 +409,7 @@ class _Normal:
         if len(self.grids) == 1:
             return next(iter(self.grids))
         clusters = ", ".join(f"@{name}" for name in self.grids) or "none"
-        hint = f"say it at the function: attributes {{mesh_cluster = @name}}; there are: {clusters}"
+        hint = f"name it at the function: attributes {{mesh_cluster = @name}}; there are: {clusters}"
         raise ShardlogError(
             "the module has several clusters, or none, and the function names none", where=where, hint=hint
         )
@@ -469,7 +469,7 @@ class _Normal:
             sdy.TensorShardingAttr(attribute)
         except (ir.MLIRError, ValueError):
             hint = "leave it out, and the annotation alone counts"
-            raise ShardlogError(f"{SAID} is no sharding: {spec.sdy_sharding}", hint=hint) from None
+            raise ShardlogError(f"{SAID} is not a sharding: {spec.sdy_sharding}", hint=hint) from None
         return attribute
 
     @cached_property

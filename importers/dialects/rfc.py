@@ -66,7 +66,7 @@ class Whole:
 
     def fail(self, message: str, does: str, axes: Sequence[int]) -> ShardlogError:
         """The error where a collective has another operand than it says."""
-        hint = "say in the type of the operand how it is sharded, as in tensor<4x8xf32, #mesh.shard<[[0]]>>"
+        hint = "annotate the type of the operand, as in tensor<4x8xf32, #mesh.shard<[[0]]>>"
         message = f"{self.name}: {message}, and it {does} {_text(axes)}"
         return ShardlogError(message, where=self.where, hint=hint)
 
@@ -89,9 +89,7 @@ def read_whole(op: Operation, name: str, grid: Grid, reduction: str, where: str)
         dimensions = [i for i, axes in enumerate(lists) if axes]
         lists = [axes for axes in lists if axes]
         numbers = ", ".join(map(str, dimensions))
-        note = (
-            f"{op.name} names no tensor_axis: its lists of axes are taken for those of dimensions {numbers}"
-        )
+        note = f"{op.name} names no tensor_axis: its lists of axes are assumed to be for dimensions {numbers}"
     if len(dimensions) != len(lists):
         message = f"{op.name}: {len(lists)} lists of axes for {len(dimensions)} dimensions"
         raise ShardlogError(message, where=where, hint="give a dimension in tensor_axis for each list")

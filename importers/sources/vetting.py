@@ -60,7 +60,7 @@ def vetted(data: bytes, name: str) -> bytes:
         return _in_child(data, name, where=name, hint=DAMAGED)
     if (size := _written_out(data)) > _LONGEST:
         hint = f"at most {_LONGEST:,} are supported; aliases that name another twice double with every line"
-        raise ShardlogError(f"an alias stands for {size:,} characters", where=name, hint=hint)
+        raise ShardlogError(f"an alias expands to {size:,} characters", where=name, hint=hint)
     if fault := risk(data):
         line, hint = fault
         return _in_child(data, name, where=f"{name}:{line}" if line else name, hint=hint)
@@ -105,7 +105,7 @@ def round_trip(module: ir.Module, text: Text) -> bytes:
     data = bytecode_of(module)
     if text.written:
         return _through_hlo(module, data, text)
-    hint = "the default view, lowered, needs no XLA and may say more"
+    hint = "the default view, lowered, does not need XLA and may have a better message"
     return _in_child(data, text.name, where=text.name, hint=hint, kind="roundtrip")
 
 

@@ -192,7 +192,7 @@ class _ShardingParser:
             self.expect("(")
             order = self.several(self.number, ")")
         if sorted(order) != list(range(len(sizes))):
-            self.refuse(f"T({_list(order)}) is no order of {len(sizes)} dimensions")
+            self.refuse(f"T({_list(order)}) is not an order of {len(sizes)} dimensions")
         return Iota(sizes, order)
 
     def listed(self) -> tuple[int, ...]:

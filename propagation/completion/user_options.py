@@ -76,7 +76,7 @@ def read_user_options(
         if OPTION in op.attributes and op not in options:
             where = location(op)
             if (match := _OF_OP.fullmatch(text_of(op.attributes[OPTION]))) is None:
-                raise ShardlogError(f"{OPTION} is no sharding option", where=where, hint=_EXPECTED)
+                raise ShardlogError(f"{OPTION} is not a sharding option", where=where, hint=_EXPECTED)
             options[op] = _read(match, shardings, where)
     return options
 
@@ -108,7 +108,7 @@ def _grid(name: str | None, shardings: Shardings, where: str) -> tuple[int, dict
     grids = {symbol_: number for symbol_, number in shardings.names.items() if meshes[number].axes}
     if name is None:
         if len(grids) != 1:
-            hint = f"say which one, as in %4=@grid[[0]]; {closest('', grids)}" if grids else "declare a grid"
+            hint = f"name one, as in %4=@grid[[0]]; {closest('', grids)}" if grids else "declare a grid"
             raise ShardlogError(f"the module has {len(grids)} grids", where=where, hint=hint)
         (name,) = grids
     if name not in grids:

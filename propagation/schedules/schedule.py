@@ -255,7 +255,7 @@ class _Scheduler:
 
     def check_tensor(self, target: _Target, rule: TacticRule) -> None:
         if target.shape is None or self.sharding(target).mesh != self.number:
-            why = "is no tensor" if target.shape is None else "lives on another mesh"
+            why = "is not a tensor" if target.shape is None else "lives on another mesh"
             raise ShardlogError(f"{target.name} {why}", where=rule.where, hint="name other arguments")
 
     def check_unused(self, target: _Target, rule: TacticRule) -> None:

@@ -151,7 +151,7 @@ class _TacticReader:
         patterns = [self.take("word", "", hint)]
         while self.accept(","):
             patterns.append(self.take("word", "", hint))
-        several = "several axes stand in parentheses, major to minor, as in tokens[0] -> (data, fsdp)"
+        several = "put several axes in parentheses, major to minor, as in tokens[0] -> (data, fsdp)"
         self.take("mark", "->", f"{hint}; {several}")
         if self.accept("("):
             axes = [self.take("word", "", several)]

@@ -221,7 +221,7 @@ class _EinsumParser:
             if self.token == "=":
                 raise self.error(at, f"unknown kind {token!r}", closest(token, (*MARKED, _BLOCKED)))
             if token.startswith("...") and dims:
-                raise self.error(at, "... stands for leading dimensions", "write it before the others")
+                raise self.error(at, "... means leading dimensions", "write it before the others")
             if token == "(":
                 dims.append(self.product(at))
             elif token[0].isalpha() or token.startswith("..."):

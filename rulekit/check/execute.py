@@ -46,7 +46,7 @@ def execute(case: Case, calls: Sequence[OpCall]) -> list[Answer]:
     if not case.answers["pure"] and not case.answers["pure_inside"]:
         raise NotExecutableError("the op has side effects")
     if not all(isinstance(value.type, ir.RankedTensorType) for value in case.operation.results):
-        raise NotExecutableError("its results are no tensors, which XLA does not return")
+        raise NotExecutableError("its results are not tensors, and XLA returns only tensors")
     return _compile_apart(case.operation, calls)
 
 

@@ -154,7 +154,7 @@ class Live(LiveTurns):
             if name not in names:
                 continue
             if instance.function.types[names.index(name)] not in self._tensor_types:
-                return "it is no tensor"
+                return "it is not a tensor"
             return "no result depends on it, so it is dead"
         return ""
 

@@ -149,12 +149,12 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
     ),
     "buffer": (
         MESH + IDENTITY.format(type="memref<4xf32>", sharding=""),
-        "m.mlir:2:1: error: memref<4xf32> is no tensor\n"
+        "m.mlir:2:1: error: memref<4xf32> is not a tensor\n"
         "  hint: expected tensors; partition the program before it has buffers and vectors",
     ),
     "vector": (
         MESH + IDENTITY.format(type="vector<4xf32>", sharding=""),
-        "m.mlir:2:1: error: vector<4xf32> is no tensor\n"
+        "m.mlir:2:1: error: vector<4xf32> is not a tensor\n"
         "  hint: expected tensors; partition the program before it has buffers and vectors",
     ),
     "tuple": (
@@ -363,7 +363,7 @@ RULES = {
         "r.dl:1:26: error[E0404]: this rule is not about one `sig`: "
         "the key of `op` is `r`, that of `ruled` is `s`\n"
         "    ruled(s) :- op(s, n), op(r, n).\n                             ^\n"
-        "  hint: every `sig` in the first column is the same variable, and it stands nowhere else",
+        "  hint: every `sig` in the first column is the same variable, which is in no other place",
     ),
     "division by zero": (
         "ruled(s) :- dim(s, _, _, n), 1 / (n - 8) = 0.\n",
@@ -424,11 +424,11 @@ ARGUMENTS = {
     ),
     "no whole number": (
         "why m.mlir %0 --dim one",
-        "shardlog why: error: argument --dim: 'one' is no whole number\n  hint: see shardlog why --help",
+        "shardlog why: error: argument --dim: 'one' is not a whole number\n  hint: see shardlog why --help",
     ),
     "a target in the place of a machine": (
         "cost m.mlir --topology tpu:v5e:2x4",
-        "--topology: error: there is no topology tpu:v5e:2x4\n"
+        "--topology: error: there is not a topology tpu:v5e:2x4\n"
         "  hint: did you mean v5e:2x4? There are a100, b200, cpu, h100, h200, v4, v5e, v5p, v6e; "
         "or give a TOML file: docs/cost.md says how to measure a GPU",
     ),
@@ -486,7 +486,7 @@ ARGUMENTS = {
     ),
     "a plot that is no SVG picture": (
         "auto m.mlir --mesh data=8 --plot plot.png",
-        "--plot plot.png: error: this name is not of an SVG picture\n"
+        "--plot plot.png: error: this is not the name of an SVG file\n"
         "  hint: the plot is an SVG picture: expected a name that ends with .svg",
     ),
     "a module for the layout": (
@@ -590,7 +590,7 @@ def test_mesh_without_a_name_for_several(capsys: pytest.CaptureFixture[str]) -> 
     Path("m.mlir").write_text('sdy.mesh @other = <["a"=2]>\n' + GOOD)
     message = (
         "--mesh 'a=4': error: the module has 2 meshes\n"
-        "  hint: say which one, as in 'other: a=4'; there are: other, mesh"
+        "  hint: name one, as in 'other: a=4'; there are: other, mesh"
     )
     check_refused(["run", "m.mlir", "-o", "out.mlir", "--mesh", "a=4"], message, capsys)
 

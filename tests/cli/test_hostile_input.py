@@ -144,10 +144,10 @@ def test_aliases_that_stand_for_too_much() -> None:
     """Printing what is read would take the memory of the machine."""
     text = doubled(40)
     assert re.fullmatch(
-        r"<text>: error: an alias stands for [\d,]{15,} characters\n  hint: .*", refused(text)
+        r"<text>: error: an alias expands to [\d,]{15,} characters\n  hint: .*", refused(text)
     )
     types = text.replace("#a", "!a").replace('"x"', "tuple<f32>").replace("[", "tuple<").replace("]", ">")
-    assert "an alias stands for" in refused(types)
+    assert "an alias expands to" in refused(types)
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a = ", "}")])
@@ -237,7 +237,7 @@ def test_what_ends_xla() -> None:
     if installed() == "0.10":
         assert str(caught.value) == (
             "<text>: error: XLA crashes on this\n"
-            "  hint: the default view, lowered, needs no XLA and may say more"
+            "  hint: the default view, lowered, does not need XLA and may have a better message"
         )
     else:
         assert caught.value.message.startswith("XLA cannot compile it: RET_CHECK failure")

@@ -139,7 +139,7 @@ path(2, 5) does not hold
         "    ! no path(6, y)",
     ]
     assert paths.explain_not("edge(1, 1)").text().splitlines()[1:] == [
-        "  it is no fact, and no rule gives `edge`"
+        "  it is not a fact, and no rule gives `edge`"
     ]
 
 

@@ -52,13 +52,13 @@ ERRORS = {
         t.dl:3:29: error[E0103]: -1 does not fit into an unsigned
             r(1, as(1, symbol), nil, as(-1, unsigned)).
                                         ^
-        t.dl:4:3: error[E0301]: a record of type `Pair` cannot be taken as a number
+        t.dl:4:3: error[E0301]: a record of type `Pair` cannot be used as a number
             r(as(p, number), as(x, symbol), as(s, Pair), as(1.5, unsigned)) :- r(x, s, p, _).
               ^
-        t.dl:4:18: error[E0301]: a number cannot be taken as a symbol
+        t.dl:4:18: error[E0301]: a number cannot be used as a symbol
             r(as(p, number), as(x, symbol), as(s, Pair), as(1.5, unsigned)) :- r(x, s, p, _).
                              ^
-        t.dl:4:33: error[E0301]: a symbol cannot be taken as a record of type `Pair`
+        t.dl:4:33: error[E0301]: a symbol cannot be used as a record of type `Pair`
             r(as(p, number), as(x, symbol), as(s, Pair), as(1.5, unsigned)) :- r(x, s, p, _).
                                             ^
         t.dl:4:49: error[E0301]: `1.5` is a float, but an unsigned is expected here
@@ -186,7 +186,7 @@ ERRORS = {
         t(x, a) <= t(x, b) :- a < b.
         """,
         """
-        t.dl:2:34: error[E0202]: `Lub` stands here twice
+        t.dl:2:34: error[E0202]: `Lub` is given twice
             .lattice N<> { Lub -> max(_, _), Lub -> min(_, _), Best -> 1 }
                                              ^
         t.dl:2:52: error[E0201]: unknown operator `Best` of a lattice
@@ -207,13 +207,13 @@ ERRORS = {
         t.dl:4:7: error[E0303]: `r` has lattices, and cannot be eqrel
             .decl r(n: N<>, x: number) eqrel
                   ^
-        t.dl:4:17: error[E0303]: the column `x` stands behind those of lattices
+        t.dl:4:17: error[E0303]: the column `x` follows a column of a lattice
             .decl r(n: N<>, x: number) eqrel
                             ^
         t.dl:5:9: error[E0201]: there is no lattice for the type `number`
             .decl s(m: number<>)
                     ^
-        t.dl:7:1: error[E0303]: tuples of `t` have lattices, which say what is left
+        t.dl:7:1: error[E0303]: `t` has lattices, which already merge its tuples
             t(x, a) <= t(x, b) :- a < b.
             ^
         """,
@@ -292,10 +292,10 @@ ERRORS = {
         t.dl:5:1: error[E0303]: `b` has the tuples of `r`, and no others
             b(1, 2).
             ^
-        t.dl:6:23: error[E0303]: `b` notes rounds, and has none of its own
+        t.dl:6:23: error[E0303]: `b` records the rounds of another relation, and has no rules
             .decl c = debug_delta(b)
                                   ^
-        t.dl:9:23: error[E0206]: `i` is inlined, so that no round finds its tuples
+        t.dl:9:23: error[E0206]: `i` is inlined, so it has no rounds
             .decl d = debug_delta(i)
                                   ^
         """,
@@ -389,7 +389,7 @@ ERRORS = {
         t.dl:4:73: error[E0401]: the variable `u` has no value: no positive atom of the body holds it
             r(n) :- a(x, y), n = count : { a(x, u), v < 3 }, 1 = count : { a(v, y), u < 3 }.
                                                                                     ^
-        t.dl:5:46: error[E0102]: this is no order of the rule's atoms
+        t.dl:5:46: error[E0102]: this is not an order of the rule's atoms
             r(x) :- r(x), r(y), x < y.  .plan 0: (2, 1), 3: (1, 1)
                                                          ^
           hint: once relations are inlined it has 2, which are numbered from 1 on
@@ -755,7 +755,7 @@ ERRORS = {
         t.dl:2:19: error[E0305]: the type of this record is not known
             n(x) :- n(x), y = [x], z = y.
                               ^
-          hint: say it with as([...], type)
+          hint: name it with as([...], type)
         """,
     ),
     "preprocessing": (
@@ -903,7 +903,7 @@ ERRORS = {
         t.dl:5:1: error[E0404]: this rule is not about one `sig`: `factor` is keyed, but no atom of its body is
             factor(1, 2).
             ^
-          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+          hint: every `sig` in the first column is the same variable, which is in no other place
         t.dl:6:8: error[E0306]: `s` is a `number`, but a `sig` is expected here
             factor(s, 1) :- op(t, _), n(s).
                    ^
@@ -911,27 +911,27 @@ ERRORS = {
         t.dl:6:20: error[E0404]: this rule is not about one `sig`: the key of `op` is `t`, that of `factor` is `s`
             factor(s, 1) :- op(t, _), n(s).
                                ^
-          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+          hint: every `sig` in the first column is the same variable, which is in no other place
         t.dl:7:30: error[E0404]: this rule is not about one `sig`: the key of `op` is `t`, that of `factor` is `s`
             factor(s, 1) :- op(s, _), op(t, _).
                                          ^
-          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+          hint: every `sig` in the first column is the same variable, which is in no other place
         t.dl:8:1: error[E0404]: this rule is not about one `sig`: `n` is not keyed, but `op` is
             n(1) :- op(_, _).
             ^
-          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+          hint: every `sig` in the first column is the same variable, which is in no other place
         t.dl:9:11: error[E0404]: this rule is not about one `sig`: its key `s` is used as a value
             factor(s, s) :- op(s, _).
                       ^
-          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+          hint: every `sig` in the first column is the same variable, which is in no other place
         t.dl:10:37: error[E0404]: this rule is not about one `sig`: its key `s` is used as a value
             factor(s, 1) :- op(s, _), n(x), x > s.
                                                 ^
-          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+          hint: every `sig` in the first column is the same variable, which is in no other place
         t.dl:11:44: error[E0404]: this rule is not about one `sig`: the key of `op` is `t`, that of `factor` is `s`
             factor(s, n) :- op(s, _), n = count : { op(t, _) }.
                                                        ^
-          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+          hint: every `sig` in the first column is the same variable, which is in no other place
         t.dl:12:53: error[E0403]: `factor` depends on the negation of itself
             factor(s, n) :- op(s, _), n = count : { op(s, _) }, !factor(s + 1, _).
                                                                 ^
@@ -939,7 +939,7 @@ ERRORS = {
         t.dl:12:63: error[E0404]: this rule is not about one `sig`: the key of `factor` is not a variable
             factor(s, n) :- op(s, _), n = count : { op(s, _) }, !factor(s + 1, _).
                                                                           ^
-          hint: every `sig` in the first column is the same variable, and it stands nowhere else
+          hint: every `sig` in the first column is the same variable, which is in no other place
         """,
     ),
     "a word that its type does not have": (
@@ -1095,7 +1095,7 @@ def test_an_included_file_of_something_else_is_not_shown(tmp_path: Path) -> None
     main.write_text('#include "notes.txt"\n')
     with pytest.raises(DatalogError) as error:
         load([main])
-    assert "is no file of rules" in str(error.value) and "secret" not in str(error.value)
+    assert "is not a rule file" in str(error.value) and "secret" not in str(error.value)
 
 
 def test_orders_of_joins_count_atoms_after_inlining() -> None:
@@ -1117,7 +1117,7 @@ def test_orders_of_joins_count_atoms_after_inlining() -> None:
     assert [(d.line, d.message, d.hint) for d in error.value.diagnostics] == [
         (
             line,
-            "this is no order of the rule's atoms",
+            "this is not an order of the rule's atoms",
             "once relations are inlined it has 3, which are numbered from 1 on",
         )
         for line in (7, 11)

@@ -115,23 +115,23 @@ GROWING: dict[str, tuple[str, str]] = {
     ),
     "macros": (
         "#define A0 1\n" + doubled("#define A(j) A(i) + A(i)\n") + "A40",
-        "error[E0108]: the macros of this text stand for more than 4 MiB",
+        "error[E0108]: the macros of this text expand to more than 4 MiB",
     ),
     "macros of nothing": (
         "#define A0\n" + doubled("#define A(j) A(i) A(i)\n") + "A40",
-        "error[E0108]: the macros of this text stand for more than 4 MiB",
+        "error[E0108]: the macros of this text expand to more than 4 MiB",
     ),
     "macros that drop what they are given": (
         "#define A0(x)\n" + doubled("#define A(j)(x) A(i)(x x)A(i)(x x)\n") + "A40(1)",
-        "error[E0108]: the macros of this text stand for more than 4 MiB",
+        "error[E0108]: the macros of this text expand to more than 4 MiB",
     ),
     "macros in conditions": (
         "#define A0 1\n" + doubled("#define A(j) A(i) + A(i)\n") + "#if A40\n#endif",
-        "error[E0108]: the macros of this text stand for more than 4 MiB",
+        "error[E0108]: the macros of this text expand to more than 4 MiB",
     ),
     "texts of macros": (
         f"#define A(x) {'#x ' * 10_000}\nA({'x' * 10_000})",
-        "error[E0108]: the macros of this text stand for more than 4 MiB",
+        "error[E0108]: the macros of this text expand to more than 4 MiB",
     ),
     "inlined atoms": (
         doubled(".decl i(i)(x: number) inline\ni(i)(x) :- i(j)(x), i(j)(x).\n")
@@ -287,7 +287,7 @@ def test_of_a_file_that_is_no_rules_nothing_is_shown(tmp_path: Path, content: st
     (tmp_path / "secret").write_text(content)
     message = included(tmp_path / "t.dl", "secret")
     assert message.splitlines() == [
-        f'{tmp_path}/t.dl:3:10: error[E0106]: "secret" is no file of rules',
+        f'{tmp_path}/t.dl:3:10: error[E0106]: "secret" is not a rule file',
         '    .include "secret"',
         "             ^",
         "  hint: its first statement has a syntax error: load the file by itself to see it",

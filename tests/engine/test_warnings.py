@@ -41,7 +41,7 @@ WARNINGS = {
         .decl s(x: number)
         s(x) :- r(x, _y), r(_y, x).
         """,
-        ["4:21 W0404 `_y` stands in several places: its name says that any value will do"],
+        ["4:21 W0404 `_y` is used in several places, but its name means any value"],
     ),
     "lattices of which little is known": (
         """
@@ -50,7 +50,7 @@ WARNINGS = {
         .decl r(n: N<>)
         r(1).
         """,
-        ["2:10 W0405 the lattice `N<>` has no `Glb` and no `Bottom`: what is below a value is not known"],
+        ["2:10 W0405 the lattice `N<>` has no `Glb` and no `Bottom`: the order of its values is not known"],
     ),
     "two tuples that may delete each other": (
         """
@@ -129,9 +129,9 @@ WARNINGS = {
         /// of the end
         """,
         [
-            "1:1 W0104 this doc comment stands before nothing that it describes",
-            "6:3 W0104 this doc comment stands before nothing that it describes",
-            "8:1 W0104 this doc comment stands before nothing that it describes",
+            "1:1 W0104 this doc comment describes nothing: no rule or declaration follows it",
+            "6:3 W0104 this doc comment describes nothing: no rule or declaration follows it",
+            "8:1 W0104 this doc comment describes nothing: no rule or declaration follows it",
         ],
     ),
     "options that take one another's place": (

@@ -87,7 +87,7 @@ def test_other_ways_to_write_a_string(text: str, same: str) -> None:
         ("{devices=[2,2]0,1,2}", "2,2 tiles are 4, and there are 3 devices"),
         ("{devices=[2,2]0,1,1,2}", "a device is listed twice"),
         ("{devices=[2,2]<=[2,2]}", "expected 'T', found '}'"),
-        ("{devices=[2,2]<=[2,2]T(1,1)}", "T(1,1) is no order of 2 dimensions"),
+        ("{devices=[2,2]<=[2,2]T(1,1)}", "T(1,1) is not an order of 2 dimensions"),
         ("{devices=[2,2]<=[4] last_tile_dims={manul}}", "found 'manul'\n  hint: did you mean manual?"),
         ("{replicated} {", "expected the end, found '{'"),
         ("{replicated shard_as 3 shard_as 4}", "expected '}', found 'shard_as'"),

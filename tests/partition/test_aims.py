@@ -251,7 +251,7 @@ def test_a_program_that_does_not_fit_its_machine_says_so(tmp_path: Path) -> None
         ({"memory": "16 gigabytes"}, "'16 gigabytes' is not a size"),
         ({"memory": "0.0001B"}, "less than a byte"),
         ({"seconds": float("nan")}, "nan is not a time"),
-        ({"topology": 3}, "3 is no topology"),
+        ({"topology": 3}, "3 is not a topology"),
         ({"form": "manaul"}, "there is no form 'manaul'"),
         ({"keep_shardings": True, "pins": ["%0=[{}, {}]"]}, "pins have no effect"),
         ({"pins": ["%7=[{}, {}]"]}, "there is no value %7"),

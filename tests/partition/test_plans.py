@@ -71,7 +71,7 @@ def test_a_plan_of_another_module_is_refused(tmp_path: Path) -> None:
 
 def test_a_plan_says_all(tmp_path: Path) -> None:
     shardlog.run(MLP).partition().plan.save(path := tmp_path / "plan.json")
-    assert "memory has no effect beside a plan" in refusal(plan=path, memory="1GiB")
+    assert "memory has no effect with a plan" in refusal(plan=path, memory="1GiB")
 
 
 def changed(tmp_path: Path, **fields: Any) -> Path:

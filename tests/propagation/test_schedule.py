@@ -275,7 +275,7 @@ def test_other_bad_input() -> None:
     two = MLP.replace("func.func", 'sdy.mesh @other = <["more"=4]>\nfunc.func')
     check_fails("the module has 2 meshes", two, schedule=one)
     token = MLP.replace("@main(", '@main(%t: !stablehlo.token loc("t"), ')
-    check_fails("t is no tensor", token, schedule="a: t[0] -> data")
+    check_fails("t is not a tensor", token, schedule="a: t[0] -> data")
     check_fails("dimension 0 of x is closed in the module", schedule=one, annotate=closed)
     check_fails(
         "dimension 0 of x is annotated in the module", schedule=one, annotate=['%arg0=[{"model"}, {}]']

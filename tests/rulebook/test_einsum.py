@@ -158,7 +158,7 @@ def test_a_line_replaces_a_rule_of_shardlog(tmp_path: Path) -> None:
         ("@kernel: i j -> i {j=0}", "1:22", "expected a size, found 0"),
         ("@kernel: (i j) -> i j reduction={i} permutation={i}", "1:50", "factor i is listed as reduction"),
         ("@kernel: (i j) k -> k", "1", "no dimension tells the size of factor i"),
-        ("@kernel: ... i -> i ...", "1:21", "... stands for leading dimensions"),
+        ("@kernel: ... i -> i ...", "1:21", "... means leading dimensions"),
         ("@kernel: i\n    + -> i", "2:5", "unexpected character '+'"),
         ("@kernel: i -> i\n@kernel: j -> j", "2:1", "kernel has another rule for these ranks, in line 1"),
         ("  i -> i", "1:1", "this line has no rule to continue"),

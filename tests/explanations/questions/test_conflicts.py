@@ -192,6 +192,6 @@ def test_the_limit_on_the_command_line(
     assert document["bytes"] == sum(each.bytes for each in every)
     assert document["conflicts"] == [each.as_json() for each in every[:2]]
     assert main([*command, "--limit", "none"]) == 2
-    assert "'none' is no limit: expected a whole number" in capsys.readouterr().err
+    assert "'none' is not a limit: expected a whole number" in capsys.readouterr().err
     assert main([*command, "--limits", "20"]) == 2
     assert "cannot read the limit '20'" in capsys.readouterr().err
