@@ -14,6 +14,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
+from ...importers.dialects.bodies import body
 from ...partition.writing.neutral import neutral, zero
 from ...program.function import location
 from ...program.mlir.types import Operation, Value
@@ -42,6 +43,17 @@ class Loops:
         return [loop for loop, kind in self.kinds.items() if kind == "reduction"]
 
 
+def _with_body(op: Operation) -> Any:
+    """An op with the region that a named op has by its name; None for ops that have none."""
+    kinds = [str(getattr(operand.type, "element_type", operand.type)) for operand in op.operands]
+    inputs = len(kinds) - len(op.results)
+    words = {label: str(op.attributes[label]) for label in op.attributes}
+    region = body(op.name, kinds[:inputs], kinds[inputs:], words)
+    if region is None:
+        return None
+    return ir.Operation.parse(f'"{op.name}"() ({{ {region} }}) : () -> ()')
+
+
 Body = Callable[[OpWriter, Any, Mapping[Any, Any], Sequence[int], Sequence[int]], Any]
 
 
@@ -53,11 +65,13 @@ class Nest:
     ) -> None:
         self.writer, self.op, self.loops, self.values, self.body = writer, op, loops, values, body
         self.operands = len(op.operands)
+        around = op if len(op.regions) else _with_body(op)
+        self.around = None if around is None else around.operation  # which has the region
 
     def results(self) -> list[Any]:
         """The results of the op."""
-        if len(self.op.regions):
-            return self._of_region(self.op.regions[0].blocks[0])
+        if self.around is not None:
+            return self._of_region(self.around.regions[0].blocks[0])
         return [self._of_operands()]
 
     # ---- Without a region: what the rules combine ----------------------------------------------------------
@@ -147,13 +161,17 @@ class Nest:
         if not self.body(self.writer, product, {}, [], []):
             return None
         arguments = list(block.arguments)[:inputs]
-        sides = [self._arguments_of(factor, arguments) for factor in product.operands]
+        scalars = {t for t in range(inputs) if not self._loops_of(t)}  # such as zero points
+        each = [self._arguments_of(factor, arguments) for factor in product.operands]
+        sides = [taken - scalars for taken in each]
         if any(len(side) != 1 for side in sides) or sides[0] == sides[1]:
             return None
         terms = []
-        for factor, (t,) in zip(product.operands, sides, strict=True):
+        for factor, taken, (t,) in zip(product.operands, each, sides, strict=True):
+            if t < 0:
+                return None
             space = self._loops_of(t)
-            spread = {arguments[t]: self._spread(self.values[t], t, space)}
+            spread = {arguments[u]: self._spread(self.values[u], u, space) for u in sorted(taken)}
             terms.append((self.body(self.writer, factor, spread, space, self._shape(space)), space))
         (one, left), (other, right) = terms
         element = element_of(one)
@@ -166,7 +184,7 @@ class Nest:
         if isinstance(value.owner, ir.Block):
             return {-1}
         op = value.owner.operation
-        if op.parent != self.op.operation:
+        if op.parent != self.around:
             return {-1}
         if not len(op.operands):
             return {-1, -2}  # a constant, or where the body is: by elements

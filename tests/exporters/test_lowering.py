@@ -405,6 +405,66 @@ def test_loops(name: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+_A, _B = draw(4, 6), draw(4, 6, low=1, high=2)
+_POOLED = draw(2, 8, 8, 3, low=-3, high=-1)
+_PARTS = np.stack([_POOLED[:, y::2, x::2] for y in range(2) for x in range(2)])
+_BYTES = draw(4, 6, kind="int8"), draw(6, 5, kind="int8")
+_SQUARE = "{dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>}"
+_KIND = "kind=#linalg.elementwise_kind<{}> "
+NAMED: dict[str, tuple[str, Sequence[Array], Array]] = {
+    "add": ("linalg.add ", [_A, _B], _A + _B),
+    "sub": ("linalg.sub ", [_A, _B], _A - _B),
+    "div": ("linalg.div ", [_A, _B], _A / _B),
+    "max": ("linalg.max ", [_A, _B], np.maximum(_A, _B)),
+    "powf": ("linalg.powf ", [_B, _A], _B**_A),
+    "exp": ("linalg.exp ", [_A], np.exp(_A)),
+    "negf": ("linalg.negf ", [_A], -_A),
+    "square": ("linalg.square ", [_A], _A * _A),
+    "reciprocal": ("linalg.reciprocal ", [_B], 1 / _B),
+    "select": ("linalg.select ", [_A > 0, _A, _B], np.where(_A > 0, _A, _B)),
+    "elementwise": (f"linalg.elementwise {_KIND.format('sub')}", [_A, _B], _A - _B),
+    "sums": (f"linalg.pooling_nhwc_sum {_SQUARE} ", [_POOLED, draw(2, 2)], _PARTS.sum(0) + 0.5),
+    "largest": (f"linalg.pooling_nhwc_max {_SQUARE} ", [_POOLED, draw(2, 2)], np.maximum(_PARTS.max(0), 0.5)),
+    "least": (f"linalg.pooling_nhwc_min {_SQUARE} ", [_POOLED, draw(2, 2)], np.minimum(_PARTS.min(0), 0.5)),
+    "zero points": (
+        "linalg.quantized_matmul ",
+        [*_BYTES, np.asarray(2, np.int32), np.asarray(-1, np.int32)],
+        (_BYTES[0].astype(np.int32) - 2) @ (_BYTES[1].astype(np.int32) + 1) + 5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_named_ops_without_a_region(name: str) -> None:
+    """Where results are reduced, they start from one half, or from five."""
+    op, inputs, expected = NAMED[name]
+    kinds = [tensor(each).replace("tensor<i32>", "i32") for each in inputs]
+    names = ", ".join(f"%a{i}" for i in range(len(inputs)))
+    result = tensor(expected.astype(np.int32 if "quantized" in op else np.float32))
+    start = "5 : i32" if "quantized" in op else "0.5 : f32"
+    text = f"""
+func.func @main({", ".join(f"%a{i}: {kind}" for i, kind in enumerate(kinds))}) -> {result} {{
+  %c = arith.constant {start}
+  %o = tensor.splat %c : {result}
+  %r = {op}ins({names} : {", ".join(kinds)}) outs(%o : {result}) -> {result}
+  return %r : {result}
+}}
+"""
+    (found,) = run(text, *inputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_a_transpose_is_written_into_does_not_count() -> None:
+    text = """
+func.func @main(%a: tensor<4x6xf32>, %o: tensor<6x4xf32>) -> tensor<6x4xf32> {
+  %r = linalg.transpose ins(%a : tensor<4x6xf32>) outs(%o : tensor<6x4xf32>) permutation = [1, 0]
+  return %r : tensor<6x4xf32>
+}
+"""
+    (found,) = run(text, _A, draw(6, 4))
+    np.testing.assert_array_equal(found, _A.T)
+
+
 def test_sums_of_products_are_products_of_tensors() -> None:
     for name in ("matmul", "batches", "stencil", "convolution"):
         written = str(lowered(parse_module(Text(LOOPS[name][0].encode(), name)), RuleBook()))
