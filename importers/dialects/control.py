@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
 
 
 def to_stablehlo_control(ops: Sequence[Any]) -> None:
@@ -100,6 +101,11 @@ class _Replacement:
         for label in self.op.attributes:
             if label.startswith(("sdy.", "shard.")):
                 new.owner.attributes[label] = self.op.attributes[label]
+        if "sdy.sharding" in self.op.attributes and (more := len(new.owner.results) - len(results)):
+            given = list(sdy.TensorShardingPerValueAttr(self.op.attributes["sdy.sharding"]).shardings)
+            counter = sdy.TensorShardingAttr.get(sdy.TensorShardingAttr(given[0]).mesh_or_ref, [])
+            every = sdy.TensorShardingPerValueAttr.get([counter] * more + given)
+            new.owner.attributes["sdy.sharding"] = every
         self.op.erase()
 
 

@@ -140,15 +140,18 @@ class Global:
         self.count = self.devices.count
         functions = self.local_functions()
         self.indices = IndexValues(self.count, self.sizes)
-        received = [op for op in ops if op.name == "shard.recv"]
         sent = [op for op in ops if op.name == "shard.send"]
         others = [op for op in ops if op.name not in ("shard.recv", "shard.send")]
         for op in ops:
             self.check_axes(op)
         for function in functions:
             check_reached(function, self.sizes)
-        for op in received:
-            self.pair(op, sent)
+        waiting = list[Any]()
+        for op in ops:
+            if op.name == "shard.send":
+                waiting.append(op)
+            elif op.name == "shard.recv":
+                self.pair(op, waiting)
         for op in sent:
             op.results[0].replace_all_uses_with(op.operands[0])
             op.erase()
@@ -532,8 +535,9 @@ class Global:
         starts = [self.number(everywhere * at) if d == dim else zero for d in range(len(value.type.shape))]
         return self.one("stablehlo.dynamic_update_slice", [value, rows, *starts], value.type)
 
-    def pair(self, op: Any, sends: Sequence[Any]) -> None:
-        """Makes one permutation of a receive and the send before it, between devices that name each other."""
+    def pair(self, op: Any, sends: list[Any]) -> None:
+        """Makes one permutation of a receive and the first send before it that nothing received yet, between
+        devices that name each other: messages arrive in order."""
         self.place, self.loc = ir.InsertionPoint(op), op.location
         if "source" not in op.attributes:
             self.refuse(op, "it names no source device")
@@ -550,8 +554,9 @@ class Global:
                     received = self.permuted(send.operands[0], source)
                     op.results[0].replace_all_uses_with(received)
                     op.erase()
+                    sends.remove(send)
                     return
-        self.refuse(op, "no shard.send sends to each device that receives here")
+        self.refuse(op, "no shard.send before it, of such a tensor, sends to each device that receives here")
 
     # ---- The boundary --------------------------------------------------------------------------------------
 

@@ -160,6 +160,16 @@ def test_an_annotation_in_a_loop_is_read() -> None:
     assert "sdy." not in text
 
 
+@pytest.mark.parametrize("body", [FOR, AFFINE])
+def test_an_annotation_of_what_a_loop_gives_is_read(body: str) -> None:
+    """Not as that of the counter, which is the first result of the loop in StableHLO."""
+    body += "  %t = shard.sharding @g split_axes = [[], [0]] : !shard.sharding\n"
+    body += "  %r0 = shard.shard %r to %t : tensor<8x8xf32>\n"
+    text = program(body, "").replace("return %r ", "return %r0 ")
+    results = shardlog.run(text, propagation="completion").text().partition("->")[2].partition("{\n")[0]
+    assert '[{}, {"0"}]' in results
+
+
 def test_a_loop_that_gives_no_tensor_stays() -> None:
     body = """  %n = scf.for %i = %c0 to %c3 step %c1 iter_args(%h = %c1) -> (index) {
     %q = arith.addi %h, %h : index

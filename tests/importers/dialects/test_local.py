@@ -168,6 +168,26 @@ def test_a_program_that_was_written_runs_again() -> None:
     np.testing.assert_array_equal(np.asarray(output), x[places])
 
 
+def test_messages_between_the_same_devices_arrive_in_order() -> None:
+    send = "shard.send {} on @g grid_axes = [1] destination = [%to] : (tensor<6xf32>, index) -> tensor<6xf32>"
+    receive = "shard.recv {} on @g grid_axes = [1] source = [%of] : (tensor<6xf32>, index) -> tensor<6xf32>"
+    text = f"""
+shard.grid @g(shape = 1x2)
+func.func @main(%x: tensor<6xf32>, %y: tensor<6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {{
+  %to = shard.process_linear_index on @g : index
+  %of = shard.process_linear_index on @g : index
+  %0 = {send.format("%x")}
+  %1 = {send.format("%y")}
+  %2 = {receive.format("%x")}
+  %3 = {receive.format("%x")}
+  return %2, %3 : tensor<6xf32>, tensor<6xf32>
+}}
+"""
+    x, y = np.arange(24, dtype=np.float32).reshape(2, 2, 6)
+    found = shardlog.run(text).partition().compile(jax.devices()[:2])(x, y)
+    np.testing.assert_array_equal(np.asarray(found), [x, y])
+
+
 CALLED = """
 shard.grid @g(shape = 2x3)
 func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {{
@@ -196,7 +216,7 @@ def test_functions_are_called() -> None:
     "op, message",
     [
         (f"shard.all_reduce %x on @g grid_axes = [0] reduction = generic : {T} -> {T}", "how it reduces"),
-        (f"shard.recv %x on @g grid_axes = [0] source = [1] : ({T}) -> {T}", "no shard.send"),
+        (f"shard.recv %x on @g grid_axes = [0] source = [1] : ({T}) -> {T}", "no shard.send before it"),
     ],
 )
 def test_what_cannot_run_is_refused(op: str, message: str) -> None:
