@@ -36,8 +36,9 @@ class Placed:
 class Other:
     """Another spec of an argument.
 
-    ``seconds`` is the increase of the sum if the argument alone, and those laid out alike, had it. Also the
-    op whose cost rises most, with its place; empty for none.
+    ``seconds`` is the increase of the sum if the argument alone, and those laid out alike, had it; it may be
+    negative beside a plan whose sum is not the least. Also the op whose cost rises most, with its place;
+    empty for none.
     """
 
     spec: Spec
@@ -146,7 +147,7 @@ class AutoPlan:
                 tuple(
                     tuple(
                         Other(
-                            _spec(each["spec"]), _amount(each["seconds"]), str(each["op"]), str(each["where"])
+                            _spec(each["spec"]), _finite(each["seconds"]), str(each["op"]), str(each["where"])
                         )
                         for each in argument
                     )
@@ -160,10 +161,17 @@ class AutoPlan:
             raise ShardlogError("not a plan", where=str(path), hint=hint) from None
 
 
+def _finite(given: Any) -> float:
+    number = float(given)
+    if not math.isfinite(number):
+        raise ValueError(given)
+    return number
+
+
 def _amount(given: Any) -> float:
     """Seconds: finite, and not negative."""
-    amount = float(given)
-    if not 0 <= amount < math.inf:
+    amount = _finite(given)
+    if amount < 0:
         raise ValueError(given)
     return amount
 

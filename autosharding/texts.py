@@ -135,7 +135,7 @@ def _next(plan: AutoPlan, argument: int) -> str:
 
 
 def _price(other: Other) -> str:
-    return f"+{time_text(other.seconds, _DIGITS)}" if other.seconds > 0 else "no more"
+    return _more(other.seconds) if other.seconds else "no more"
 
 
 def _why(other: Other) -> str:

@@ -19,7 +19,7 @@ from shardlog.autosharding.ends import ends_of
 from shardlog.autosharding.options import AutoOptions
 from shardlog.autosharding.plan import AutoPlan, Placed, Tried
 from shardlog.autosharding.searching import TRIFLE, Search
-from shardlog.autosharding.texts import plan_text
+from shardlog.autosharding.texts import plan_text, why_text
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
 from shardlog.partition.improving import TooLargeError
@@ -328,7 +328,15 @@ def test_layouts_beside_a_known_strategy_have_prices() -> None:
     known = {each.candidate.name: each for each in search.known()}
     for name in ("data parallel", "Megatron over model"):
         others = search.plan_of(known[name]).others
-        assert all(each and each[0].seconds > 0 for each in others[:2]), name
+        assert all(each and each[0].op for each in others[:2]), name
+
+
+def test_a_plan_whose_sum_is_not_the_least_comes_back_from_its_file(found: AutoPlan, tmp_path: Path) -> None:
+    cheaper = replace(found.others[0][0], seconds=-1e-9)
+    given = replace(found, others=((cheaper,), *found.others[1:]))
+    (tmp_path / "plan.json").write_text(given.text)
+    assert AutoPlan.read(tmp_path / "plan.json") == given
+    assert "-0.001 us" in why_text(given, given.arguments[0].name)
 
 
 @pytest.mark.parametrize(
