@@ -25,8 +25,9 @@ const PIECES: usize = 4;
 const PIECE: f64 = 16_384.0;
 /// Pieces that find less, on average, are too small.
 const FEW: usize = 2_048;
-/// Pieces for each thread before their tuples are added to the relation.
+/// Pieces for each thread before their tuples are added to the relation, fewer where they find more tuples than `LOTS`.
 const WAVE: usize = 16;
+const LOTS: usize = 1 << 19;
 /// So many keys are put away at a time. Of each `LOOK`th it is looked whether the relation has it.
 const BLOCK: usize = 1 << 10;
 const LOOK: usize = 1 << 6;
@@ -109,12 +110,12 @@ pub fn run(
     (threads, pieces): (usize, usize),
 ) -> Run {
     // How many pieces there are is an estimate: where little is found, more and more are taken as one.
-    let (mut first, mut together) = (0, 1);
+    let (mut first, mut together, mut most) = (0, 1, threads * WAVE);
     while first < pieces {
         let packed = sink.divide(relations[rule.head.0].rows(), threads)?;
         let mut found = std::mem::take(spare);
         together = (pieces - first).div_ceil(threads * PIECES).min(together);
-        let wave = (pieces - first).div_ceil(together).min(threads * WAVE);
+        let wave = (pieces - first).div_ceil(together).min(most);
         found.resize_with(wave, Found::default);
         found.iter_mut().for_each(|found| found.clear(if packed { threads } else { 0 }, sink.arity()));
         let derive = Derive {
@@ -134,6 +135,8 @@ pub fn run(
         let count: usize = spare.iter().map(|found| found.count + found.rest.count()).sum();
         if count < wave * FEW {
             together *= 2;
+        } else if count > LOTS {
+            most = (most / 2).max(threads * PIECES);
         }
         let head = &mut relations[rule.head.0];
         if spare.iter().any(|found| found.rest.count() > 0) {

@@ -192,20 +192,28 @@ impl Rows {
             self.widen()?;
         }
         match (&mut *self, &mut *other) {
-            (Rows::Narrow(words), Rows::Narrow(more)) => {
-                words.try_reserve(more.len()).map_err(|_| Fault::OutOfMemory)?;
-                words.append(more);
-            }
+            (Rows::Narrow(words), Rows::Narrow(more)) => append(words, more)?,
             (Rows::Wide(words), Rows::Narrow(more)) => {
                 words.try_reserve(more.len()).map_err(|_| Fault::OutOfMemory)?;
                 words.extend(more.drain(..).map(i64::from));
             }
-            (Rows::Wide(words), Rows::Wide(more)) => {
-                words.try_reserve(more.len()).map_err(|_| Fault::OutOfMemory)?;
-                words.append(more);
-            }
+            (Rows::Wide(words), Rows::Wide(more)) => append(words, more)?,
             (Rows::Narrow(_), Rows::Wide(_)) => {} // widened above
         }
         Ok(())
     }
+}
+
+/// Move all words of `more` behind others. The fewer ones are copied, so that both lie beside each other for the least
+/// memory.
+fn append<W>(words: &mut Vec<W>, more: &mut Vec<W>) -> Result<(), Fault> {
+    if words.len() >= more.len() {
+        words.try_reserve(more.len()).map_err(|_| Fault::OutOfMemory)?;
+        words.append(more);
+    } else {
+        more.try_reserve(words.len()).map_err(|_| Fault::OutOfMemory)?;
+        more.splice(0..0, words.drain(..));
+        *words = std::mem::take(more);
+    }
+    Ok(())
 }

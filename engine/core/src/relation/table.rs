@@ -3,6 +3,8 @@
 use crate::error::Fault;
 
 const LEAST: usize = 32;
+/// A smaller pool keeps the places that groups have left.
+const LARGE: usize = 1 << 12;
 
 /// A key and where its entries are: a single one in `start` itself, more of them in the pool from there on.
 #[derive(Clone, Copy)]
@@ -22,8 +24,21 @@ pub struct Table {
     slots: Vec<u32>,
     pub groups: Vec<Group>,
     pool: Vec<u32>,
-    /// Places in the pool that groups have left, by the logarithm of their size.
+    /// Places in the pool that groups have left, by the class of their size.
     free: Vec<Vec<u32>>,
+    /// How many words of the pool are in no group's place.
+    left: usize,
+}
+
+/// The class and the size of the place of so many entries, two or more. Sizes are 2, 3, 4, 6, 8, 12, ...
+#[inline]
+fn place(len: usize) -> (usize, usize) {
+    let bits = (len - 1).ilog2();
+    let (size, class) = (2 << bits, 2 * bits as usize);
+    match size / 4 * 3 {
+        smaller if len <= smaller => (class, smaller),
+        _ => (class + 1, size),
+    }
 }
 
 impl Table {
@@ -36,6 +51,7 @@ impl Table {
         self.groups.clear();
         self.pool.clear();
         self.free.clear();
+        self.left = 0;
     }
 
     pub fn bytes(&self) -> usize {
@@ -81,18 +97,18 @@ impl Table {
                 self.push(Group { key, start, len: 1, old: 0, since })?
             }
         };
-        let mut group = self.groups[number];
+        let group = &mut self.groups[number];
         if since > 0 && group.since != since {
             (group.since, group.old) = (since, group.len);
         }
         let more = entries.len();
         if more > 0 {
-            self.enlarge(&mut group, more)?;
+            self.enlarge(number, more)?;
+            let group = &mut self.groups[number];
             let free = (group.start + group.len) as usize;
             self.pool[free..free + more].iter_mut().zip(entries).for_each(|(to, entry)| *to = entry);
             group.len += more as u32;
         }
-        self.groups[number] = group;
         Ok(())
     }
 
@@ -122,10 +138,13 @@ impl Table {
                 group.start = entry[0];
             } else {
                 let left = change(number, &mut self.pool[start..start + len]);
+                let (class, size) = place(len);
                 if left <= 1 {
-                    let first = self.pool[start];
-                    self.free[len.next_power_of_two().trailing_zeros() as usize].push(group.start);
-                    group.start = first;
+                    self.free[class].push(group.start);
+                    self.left += size;
+                    group.start = self.pool[start];
+                } else {
+                    self.left += size - place(left).1;
                 }
                 group.len = left as u32;
             }
@@ -138,34 +157,63 @@ impl Table {
         }
     }
 
-    /// Move the entries of a group to where there is room for so many more, if there is not. Room is for the power
-    /// of two that is not less than their number.
-    fn enlarge(&mut self, group: &mut Group, more: usize) -> Result<(), Fault> {
-        let (from, len) = (group.start as usize, group.len as usize);
-        let size = (len + more).next_power_of_two();
-        if len > 1 && size == len.next_power_of_two() {
+    /// Move the entries of a group to where there is room for so many more, if there is not.
+    fn enlarge(&mut self, number: usize, more: usize) -> Result<(), Fault> {
+        let len = self.groups[number].len as usize;
+        let (class, size) = place(len + more);
+        if len > 1 && size == place(len).1 {
             return Ok(());
         }
-        let class = size.trailing_zeros() as usize;
         if self.free.len() <= class {
             self.free.resize_with(class + 1, Vec::new);
         }
         let start = match self.free[class].pop() {
-            Some(start) => start as usize,
+            Some(start) => {
+                self.left -= size;
+                start as usize
+            }
             None => {
+                if self.left * 8 > self.pool.len().max(LARGE) {
+                    self.compact()?;
+                }
                 let start = self.pool.len();
                 self.pool.try_reserve(size).map_err(|_| Fault::OutOfMemory)?;
                 self.pool.resize(start + size, 0);
                 start
             }
         };
+        let from = self.groups[number].start;
         if len == 1 {
-            self.pool[start] = group.start;
+            self.pool[start] = from;
         } else {
-            self.pool.copy_within(from..from + len, start);
-            self.free[len.next_power_of_two().trailing_zeros() as usize].push(group.start);
+            let (class, size) = place(len);
+            self.pool.copy_within(from as usize..from as usize + len, start);
+            self.free[class].push(from);
+            self.left += size;
         }
-        group.start = u32::try_from(start + size).map_err(|_| Fault::OutOfMemory)? - size as u32;
+        self.groups[number].start =
+            u32::try_from(start + size).map_err(|_| Fault::OutOfMemory)? - size as u32;
+        Ok(())
+    }
+
+    /// Move all groups up to where they leave no place between them.
+    #[cold]
+    fn compact(&mut self) -> Result<(), Fault> {
+        let mut order = Vec::new();
+        order.try_reserve_exact(self.groups.len()).map_err(|_| Fault::OutOfMemory)?;
+        order.extend((0..self.groups.len() as u32).filter(|&number| self.groups[number as usize].len > 1));
+        order.sort_unstable_by_key(|&number| self.groups[number as usize].start);
+        let mut end = 0;
+        for number in order {
+            let Group { start, len, .. } = &mut self.groups[number as usize];
+            let (from, len) = (*start as usize, *len as usize);
+            self.pool.copy_within(from..from + len, end);
+            *start = end as u32;
+            end += place(len).1;
+        }
+        self.pool.truncate(end);
+        self.free.iter_mut().for_each(Vec::clear);
+        self.left = 0;
         Ok(())
     }
 
@@ -199,4 +247,41 @@ impl Table {
 fn home(key: u64, mask: usize) -> usize {
     let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93) as usize >> (usize::BITS - mask.count_ones())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_keep_their_entries_while_others_grow_and_shrink() {
+        let (mut table, mut expected) = (Table::default(), vec![Vec::new(); 500]);
+        for step in 0..40_000u32 {
+            let key = (step.wrapping_mul(2_654_435_761) >> 7) % 500;
+            let entries = step..step + 1 + step % 5;
+            expected[key as usize].extend(entries.clone());
+            let found = table.find(key.into(), |_| true);
+            table.add(found, key.into(), 0, entries.collect::<Vec<_>>().into_iter()).unwrap();
+            if step % 9_000 == 8_999 {
+                table.change(|_, entries| {
+                    let mut kept = 0;
+                    for i in (0..entries.len()).filter(|i| i % 3 != 0) {
+                        entries[kept] = entries[i];
+                        kept += 1;
+                    }
+                    kept
+                });
+                for own in &mut expected {
+                    *own =
+                        own.iter().copied().enumerate().filter(|(i, _)| i % 3 != 0).map(|(_, e)| e).collect();
+                }
+            }
+        }
+        for (key, own) in expected.iter().enumerate() {
+            let group = table.find(key as u64, |_| true).map(|group| table.of(&table.groups[group]));
+            assert_eq!(group.unwrap_or_default(), own);
+        }
+        let count: usize = expected.iter().map(Vec::len).sum();
+        assert!(table.pool.len() < count * 3 / 2, "{} words for {count} entries", table.pool.len());
+    }
 }
