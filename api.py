@@ -42,8 +42,8 @@ def run(
 
     ``source`` is a function, jitted or not, with its arguments (arrays or ``jax.ShapeDtypeStruct``s) after it
     and among the keywords; or a ``jax.stages.Lowered`` or ``Traced``, a ``jax.export.Exported``, a path, MLIR
-    text or bytecode, or an ``ir.Module``, which is not changed. Keywords override ``options``. ``progress``
-    is called now and then with the present step and the part of the run that is done, from 0 to 1.
+    text or bytecode, HLO, or an ``ir.Module``, which is not changed. Keywords override ``options``.
+    ``progress`` is called now and then with the present step and the part of the run that is done, 0 to 1.
     ``docs/propagation.md`` describes the method, which is Shardy's.
 
     Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and

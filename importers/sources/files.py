@@ -13,10 +13,12 @@ from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
 from ..listing import bytecode
+from .exported import bytecode_in, bytecode_place
 from .text import BYTECODE, Text
-from .vetting import vetted, with_names
+from .vetting import module_of_hlo, vetted, with_names
 
 LARGEST_STREAM = 4 << 30  # bytes of a pipe or a device
+_HLO = b"HloModule "
 _FIRST = 1 << 16  # bytes that identify the format
 
 
@@ -32,7 +34,8 @@ def read_stream(opened: Callable[[], AbstractContextManager[IO[bytes]]], name: s
     try:
         with opened() as stream:
             first = stream.read(_FIRST)
-            _check_kind(first, name)
+            if bytecode_place(first) is None:
+                _check_kind(first, name)
             data = first + stream.read(most)
     except OSError as error:
         raise ShardlogError(f"cannot read the module: {error.strerror}", where=name) from error
@@ -44,6 +47,9 @@ def read_stream(opened: Callable[[], AbstractContextManager[IO[bytes]]], name: s
 
 def given(data: bytes, name: str) -> Text:
     """A program that comes from outside."""
+    if data.startswith(_HLO):
+        return Text(module_of_hlo(data, name), name)
+    data = bytecode_in(data) or data
     _check_kind(data, name)
     return Text(vetted(data, name), name)
 
@@ -72,6 +78,6 @@ def _check_kind(data: bytes, name: str) -> None:
         text = "\0"
     if "\0" in text:
         hint = "expected a .mlir or .mlirbc file"
-        if BYTECODE in data:
-            hint = "it holds a module: in Python, give shardlog.run what jax.export.deserialize makes of it"
+        if bytecode_place(data) is not None:
+            hint = "it begins as a file of jax.export does: has its end been cut?"
         raise ShardlogError("this is neither MLIR text nor MLIR bytecode", where=name, hint=hint)

@@ -26,8 +26,8 @@ def read_program(source: Any, module: str = "") -> tuple[Text, ir.Module | None]
     """The program of ``source``, and its module if the caller has it in memory.
 
     ``source`` is a path (``-``: standard input; a folder: an XLA dump with a ``module`` of this name), MLIR
-    text or bytecode, an ``ir.Module``, a ``jax.stages.Lowered`` or a ``jax.export.Exported``. Raises
-    ShardlogError if it cannot be read.
+    text or bytecode, what a ``jax.export.Exported`` serializes, HLO, an ``ir.Module``, a
+    ``jax.stages.Lowered`` or a ``jax.export.Exported``. Raises ShardlogError if it cannot be read.
     """
     if isinstance(source, ir.Module):
         return held(source), source

@@ -35,6 +35,8 @@ _OTHERS = bytes(c for c in range(256) if c not in _BRACKETS)
 _STEPS = bytes.maketrans(_BRACKETS, b"\x01" * 4 + b"\xff" * 4)
 _PIECE = 1 << 20  # bytes read at a time
 _NAMES = "names of ops, functions, meshes, axes and attributes have to be UTF-8"
+_HLO = "StableHLO, as MLIR text or bytecode, is read by every version"
+_LONGEST_MESSAGE = 300  # characters of XLA's
 _SYMBOLS = ("sym_name",)
 _ESCAPES = re.compile(rb"(?:\\[0-9A-Fa-f]{2})+")
 _ALIAS = re.compile(rb"\n[ \t]*((?:#(?!loc)|!)[\w.$-]+)[ \t]*=")
@@ -85,16 +87,29 @@ def from_hlo(text: bytes, *, own: bool = False) -> bytes:
     HLO of another process (not ``own``) is read in a child: XLA's parser may end its process.
     """
     try:
-        return _stablehlo_of(text) if own else _in_child(text, "HLO", where="HLO", hint="", kind="hlo")
-    except (ShardlogError, ImportError, AttributeError, RuntimeError, ValueError):  # of another version
+        return _stablehlo_of(text, "HLO") if own else module_of_hlo(text, "HLO")
+    except ShardlogError:  # of another version
         return b""
 
 
-def _stablehlo_of(hlo: bytes) -> bytes:
-    from jaxlib import _hlo, _jax  # type: ignore[attr-defined] # without stubs
+def module_of_hlo(text: bytes, name: str) -> bytes:
+    """The module that a text of HLO stands for, as bytecode.
 
-    proto = _hlo.hlo_module_from_text(hlo.decode()).as_serialized_hlo_module_proto()
-    return bytes(_jax.mlir.hlo_to_stablehlo(proto))
+    It is read in a child, since XLA's parser may end its process. Raises ShardlogError if this jaxlib cannot
+    read it.
+    """
+    return _in_child(text, name, where=name, hint=_HLO, kind="hlo")
+
+
+def _stablehlo_of(hlo: bytes, name: str) -> bytes:
+    try:
+        from jaxlib import _hlo, _jax  # type: ignore[attr-defined] # without stubs
+
+        proto = _hlo.hlo_module_from_text(hlo.decode()).as_serialized_hlo_module_proto()
+        return bytes(_jax.mlir.hlo_to_stablehlo(proto))
+    except (ImportError, AttributeError, RuntimeError, ValueError) as error:
+        message = " ".join(str(error).split())[:_LONGEST_MESSAGE]
+        raise ShardlogError(f"cannot read the HLO: {message}", where=name, hint=_HLO) from None
 
 
 def round_trip(module: ir.Module, text: Text) -> bytes:
@@ -266,7 +281,7 @@ def child(name: str, kind: str, seconds: str) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY + _TIMES * len(data),) * 2)
     try:
         if kind == "hlo":
-            data = _stablehlo_of(data)
+            data = _stablehlo_of(data, name)
         text = Text(data, name)
         module = parse_module(text)
         _check_names(module, text)

@@ -50,11 +50,6 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         "m.mlir: error: this is neither MLIR text nor MLIR bytecode\n"
         "  hint: expected a .mlir or .mlirbc file",
     ),
-    "export of JAX": (
-        b"\x40\x00\x00\x00" + b"ML\xefR",
-        "m.mlir: error: this is neither MLIR text nor MLIR bytecode\n"
-        "  hint: it holds a module: in Python, give shardlog.run what jax.export.deserialize makes of it",
-    ),
     "a byte order mark": (
         GOOD.encode("utf-8-sig"),
         "m.mlir: error: this text starts with a byte order mark\n"
