@@ -85,7 +85,7 @@ class PlanCache:
     def keep(self, request: Request, plan: QueryPlan, sources: Sources, remarks: Any = None) -> None:
         """Keep a plan, made of ``sources``, and the ``remarks`` on it, which JSON can hold. Does nothing
         where files cannot be written."""
-        if self.folder is None or _version(self.examiners) is None:
+        if self.folder is None or self._version(request) is None:
             return
         with suppress(OSError, ShardlogError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ class PlanCache:
         """The content of a plan's file."""
         body = plan.to_json().replace(f'"file":{self._start()}', f'"file":"{_ROOT}').encode()
         head = {
-            "version": _version(self.examiners),
+            "version": self._version(request),
             "texts": [
                 [self._from_root(f), _hash(t.encode()), request.untyped(f)]
                 for f, t in sources.by_file().items()
@@ -126,7 +126,7 @@ class PlanCache:
                 return None
             first, body = lines.split(b"\n")
             head: dict[str, Any] = json.loads(first)
-            if head["version"] != _version(self.examiners):
+            if head["version"] != self._version(request):
                 return None
             if not all(self._holds(request, *text) for text in head["texts"]):
                 return None
@@ -142,6 +142,10 @@ class PlanCache:
         file = self._file(name)
         text = request.texts[file] if file in request.texts else read_text(Path(file))
         return checksum == _hash(text.encode()) and untyped == request.untyped(file)
+
+    def _version(self, request: Request) -> str | None:
+        """The version of all code that a plan depends on."""
+        return _version(self.examiners if request.examine is not None else ())
 
     def _name(self, request: Request, folder: Path) -> str:
         place = "" if folder == self.shipped else str(self.root)
@@ -175,8 +179,8 @@ def _hash(data: bytes) -> str:
 
 @cache
 def _version(examiners: tuple[Path, ...]) -> str | None:
-    """The version of this front end and of what examines plans: the hash of their sources. None where they
-    cannot be read."""
+    """The version of this front end and of the code that examines plans: the hash of their sources. None
+    where they cannot be read."""
     engine, digest = Path(__file__).parents[1], sha256()
     try:
         for folder in (*(engine / part for part in PARTS), *examiners):

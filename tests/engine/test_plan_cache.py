@@ -104,6 +104,24 @@ def test_another_front_end_compiles_again(rules: Path, monkeypatch: pytest.Monke
     assert not is_kept(loaded(rules))
 
 
+def test_only_examined_plans_depend_on_the_code_that_examines(rules: Path) -> None:
+    code = rules.parent / "code"
+    code.mkdir()
+
+    def program(*, examined: bool) -> LoadedProgram:
+        examine = (lambda plan: len(plan.relations)) if examined else None
+        plans = PlanCache(rules, rules.parent / "shipped", rules.parent / "cache", (code,))
+        caches._version.cache_clear()  # as in another process
+        return load([rules / "main.dl"], cache=plans, examine=examine)
+
+    for examined in (True, False):
+        assert not is_kept(program(examined=examined))
+        assert is_kept(program(examined=examined))
+    (code / "more.py").write_text("")
+    assert not is_kept(program(examined=True))
+    assert is_kept(program(examined=False))
+
+
 @pytest.mark.parametrize(
     "damage",
     [
