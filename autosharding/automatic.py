@@ -46,7 +46,7 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
             break
         plans = list[Costed]()
         try:
-            plans += search.costed() or (search.known() if options.compare else ())
+            plans += search.costed() or (search.strategies() if options.compare else ())
         except ShardlogError as error:
             refused.append(error)
         costed += [(search, each) for each in plans]
@@ -129,7 +129,7 @@ def costed_known(
     strategies = list[Tried]()
     for mesh in dict.fromkeys(each.mesh for each in plan.tried if not each.written):
         search = Search(source, mesh, options.on(mesh), progress or (lambda stage, done: None))
-        strategies += search.tried([*search.known()])
+        strategies += search.tried([*search.strategies()])
     costed = {(each.mesh, each.name) for each in strategies}
     others = [each for each in plan.tried if each.written and (each.mesh, each.name) not in costed]
     return replace(plan, tried=tuple(sorted([*others, *strategies], key=lambda each: each.seconds)))

@@ -191,7 +191,7 @@ class Search:
         """Whether anything in the program, or that is kept, names axes of the mesh."""
         return bool(self._kept) or self._open.names_axes
 
-    def found(self, price: float) -> Opened:
+    def opened(self, price: float) -> Opened:
         """The boundary by which the sum is least where memory has a price, in bytes sent for a byte held."""
         if price not in self._sums:
             self._tell(f"choosing on {self.mesh}", 0.3)
@@ -201,7 +201,7 @@ class Search:
     @property
     def sum(self) -> float:
         """The least sum, in seconds."""
-        return self.found(TRIFLE).cost / self.machine.link.bandwidth
+        return self.opened(TRIFLE).cost / self.machine.link.bandwidth
 
     def look(self, limit: float) -> float:
         """Finds the least sum, in seconds; or only a lower bound of it, if that is above a limit. Returns it,
@@ -309,14 +309,14 @@ class Search:
         """The candidate where memory has a price. Raises TooLargeError where it does not fit."""
         candidate = self._at(price)
         self._tell(f"costing {candidate.name} on {self.mesh}", 0.6)
-        return Costed(candidate, self.cost(candidate), self.found(price))
+        return Costed(candidate, self.cost(candidate), self.opened(price))
 
     def _at(self, price: float) -> SpecCandidate:
-        return self.candidate(f"memory at {price:.2g}", self.found(price))
+        return self.candidate(f"memory at {price:.2g}", self.opened(price))
 
     def _is_near(self, sum_: float, near: float = _NEAR) -> bool:
         """Whether a sum, in bytes, is so near the least that the program may be as good."""
-        return sum_ <= self.found(TRIFLE).cost * (1 + near)
+        return sum_ <= self.opened(TRIFLE).cost * (1 + near)
 
     def mutated(self, best: Costed) -> Iterator[Costed]:
         """Plans, each better than the one before. Each changes the layout of arguments that are laid out
@@ -385,7 +385,7 @@ class Search:
                 break
         return sorted(fitting, key=lambda each: each.cost.seconds)
 
-    def known(self) -> Iterator[Costed]:
+    def strategies(self) -> Iterator[Costed]:
         """The known strategies that fit and keep the kept shardings: those that fit as they are by increasing
         sum, and others by increasing memory, until one does not fit in any way."""
         candidates = [candidate for candidate, _ in self._strategies]
@@ -437,7 +437,7 @@ class Search:
 
     def _sum_of(self, candidate: SpecCandidate) -> tuple[float, float]:
         """The least sum found with a candidate's boundary, in bytes, and an estimate of the memory."""
-        self.found(TRIFLE)
+        self.opened(TRIFLE)
         return self._open.with_boundary(TRIFLE, *self._boundary(candidate))
 
     def _boundary(self, candidate: SpecCandidate) -> tuple[dict[int, Dims], dict[int, Dims]]:
@@ -456,13 +456,13 @@ class Search:
     @cached_property
     def bound(self) -> float:
         """A lower bound of the sum, in seconds."""
-        least = self.found(TRIFLE).cost
+        least = self.opened(TRIFLE).cost
         self._tell(f"proving a bound on {self.mesh}", 0.9)
         return self._open.bound(TRIFLE, least) / self.machine.link.bandwidth
 
     def plan_of(self, costed: Costed, tried: Sequence[Tried] = ()) -> AutoPlan:
         """A candidate as a plan."""
-        unit, least = self.machine.link.bandwidth, self.found(TRIFLE).cost
+        unit, least = self.machine.link.bandwidth, self.opened(TRIFLE).cost
         candidate, opened = costed.candidate, costed.opened
         if opened is None or self.candidate(candidate.name, opened) != candidate:
             opened = self._open.beside(TRIFLE, *self._boundary(candidate))

@@ -60,14 +60,13 @@ class OpPlace:
     def location(self) -> str:
         if isinstance(self.key, Frame):
             return f'"{self.key.file}":{self.key.line}:{self.key.column}'
-        if not self._text and self.key is not None:
-            self._text = self._source.text_of(self.key)
-            self._frame = frame(self._text)
+        self._read()
         return self._text
 
     @property
     def frame(self) -> Frame | None:
-        _ = self._frame or self.location
+        if self._frame is None:
+            self._read()
         return self._frame
 
     @property
@@ -75,6 +74,12 @@ class OpPlace:
         if self._origin is None:
             self._origin = Origin((), (self._frame,)) if self._frame else origin(self.location)
         return self._origin
+
+    def _read(self) -> None:
+        """Reads the text of an attribute, and its frame, once."""
+        if not self._text and not (self.key is None or isinstance(self.key, Frame)):
+            self._text = self._source.text_of(self.key)
+            self._frame = frame(self._text)
 
     def let_go(self) -> None:
         """Keeps the text alone: an attribute keeps its module."""

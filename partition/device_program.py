@@ -54,16 +54,16 @@ class Movement(NamedTuple):
     """A collective of a program, planned or written.
 
     It has a kind, the pieces of axes that it runs over, the devices of a group, and the bytes that a device
-    sends each time. ``known`` is the number of executions, None inside a loop of unknown trip count;
-    ``often`` is the number if such loops had one iteration. Merged permutations have several purposes.
+    sends each time. ``executions`` is None inside a loop of unknown trip count; ``repeats`` is the number of
+    executions if such loops had one iteration. Merged permutations have several purposes.
     """
 
     kind: str
     pieces: Pieces
     group: int
     bytes: int
-    known: int | None
-    often: int
+    executions: int | None
+    repeats: int
     purposes: tuple[Purpose, ...]
 
     @property

@@ -147,7 +147,9 @@ class PlannedProgram:
         combined, sends = self.annotated.planner.prices.combined, self.facts.sends
         if sends is not None and (self.facts.in_turn or not combined):  # none is combined then
             return [
-                PricedCollective(each.kind, each.pieces, each.bytes, times(each.known, each.often), 1.0)
+                PricedCollective(
+                    each.kind, each.pieces, each.bytes, times(each.executions, each.repeats), 1.0
+                )
                 for each in sends
             ]
         draft = self.written[1]

@@ -115,13 +115,13 @@ def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...
                 program.axes.names(moved.pieces),
                 moved.group,
                 moved.bytes,
-                moved.known,
+                moved.executions,
                 op.name,
                 op.roles[slot],
                 op.slots[slot],
                 op.where,
                 also=tuple(map(names.served, moved.purposes[1:])),
-                repeats=moved.often,
+                repeats=moved.repeats,
                 stack=op.stack,
             )
         )

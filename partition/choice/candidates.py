@@ -114,7 +114,7 @@ class Candidates:
                 homes = self.domains[self.domain_of[n]].homes
                 room = most - len(homes)
                 kind = self.variables.kinds[n]
-                if room > 0 and n not in pinned and kind.made and not kind.open:
+                if room > 0 and n not in pinned and kind.computed and not kind.open:
                     new = [layout for layout in wanted if layout not in homes]
                     if len(new) > room:
                         new.sort(key=lambda layout: _summed_as_whole(layouts[layout]))

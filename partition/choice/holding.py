@@ -55,7 +55,7 @@ class Holding:
         end = np.zeros(len(self._variables.of), np.int64)
         np.minimum.at(begin, every, rows)
         np.maximum.at(end, every, rows)
-        computed = np.asarray([kind.made for kind in self._variables.kinds], bool)[self._variables.of]
+        computed = np.asarray([kind.computed for kind in self._variables.kinds], bool)[self._variables.of]
         return np.where(computed, begin, 0), np.where(computed, end, len(numbers) - 1)
 
     def _sizes(self, best: Integers) -> Floats:

@@ -54,13 +54,13 @@ class Need(NamedTuple):
 
 class ValueKind(NamedTuple):
     """The common facts of values with one variable: the shape, the bytes of an element, and the home; whether
-    an op makes them, so that they may have another home; whether several ops use them; and whether a loop
+    an op computes them, so that they may have another home; whether several ops use them; and whether a loop
     carries them, with the trip count if it is known."""
 
     shape: Shape
     width: int
     home: Layout
-    made: bool
+    computed: bool
     shared: bool
     carried: bool | None
     open: bool = False

@@ -16,16 +16,16 @@ _LOOK = 3  # operands, and ops behind one another, that are looked at to tell co
 
 class Sending(NamedTuple):
     """A collective of a plan: its kind, the pieces of axes that it runs over (none for a permutation of
-    parts), the devices of a group, and the bytes that a device sends each time. Also the number of
-    executions: None inside a loop of unknown trip count; and the number if such loops had one iteration.
+    parts), the devices of a group, and the bytes that a device sends each time. ``executions`` is None inside
+    a loop of unknown trip count; ``repeats`` is the number of executions if such loops had one iteration.
     Collectives with one purpose share the function that returns it."""
 
     kind: str
     pieces: Pieces
     group: int
     bytes: int
-    known: int | None
-    often: int
+    executions: int | None
+    repeats: int
     purpose: Callable[[], Purpose]
 
 

@@ -262,6 +262,16 @@ def test_names_of_axes_may_have_spaces() -> None:
     assert session_of(_text(), best).cost(topology="h100").seconds == best.seconds
 
 
+def test_the_table_marks_the_plan_that_was_taken(found: AutoPlan) -> None:
+    written = next(
+        n for n, tried in enumerate(found.tried) if (tried.seconds, tried.peak) == (found.seconds, found.peak)
+    )
+    marked = [line for line in plan_text(found).splitlines() if line.endswith("  <- taken")]
+    assert [line.split("  ")[0] for line in marked] == [found.tried[written].name]
+    other = replace(found, seconds=found.seconds / 2)
+    assert "<- taken" not in plan_text(other)
+
+
 def test_a_known_strategy_is_taken_where_no_choice_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Search, "costed", lambda search: [])
     limited = plan(_text(), AutoOptions(mesh="data=4,model=2", topology="h100", memory=2**20))
@@ -325,7 +335,7 @@ def test_known_strategies_of_all_costed_meshes_are_compared() -> None:
 
 def test_layouts_beside_a_known_strategy_have_prices() -> None:
     search = Search(_text(), "data=4,model=2", AutoOptions(topology="h100"), lambda stage, done: None)
-    known = {each.candidate.name: each for each in search.known()}
+    known = {each.candidate.name: each for each in search.strategies()}
     for name in ("data parallel", "Megatron over model"):
         others = search.plan_of(known[name]).others
         assert all(each and each[0].op for each in others[:2]), name
@@ -391,13 +401,13 @@ def test_a_program_that_was_read_for_another_mesh_has_the_same_search(keep: tupl
 
     planning._KEPT.clear()  # what other tests have decided
     alone = searched("data=2,model=4")
-    expected = alone.found(TRIFLE), alone.bound
+    expected = alone.opened(TRIFLE), alone.bound
     planning._KEPT.clear()
     first = searched("data=4,model=2")
     assert first.look(0.0) > 0
     second = searched("data=2,model=4", first)
     assert first.names_axes == bool(keep) and (second.base is first.base) == (not keep)
-    assert (second.found(TRIFLE), second.bound) == expected
+    assert (second.opened(TRIFLE), second.bound) == expected
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def bytes_moved(name: str) -> str:
 
     text, options = lowered(MODELS[name]()), AutoOptions(topology=TOPOLOGY, mesh=MESH)
     search = Search(text, MESH, options, lambda what, done: None)
-    expert = min(search.known(), key=lambda each: each.cost.seconds)
+    expert = min(search.strategies(), key=lambda each: each.cost.seconds)
     theirs = measured(by_xla(search.run(expert.candidate), jax.devices()))
     partitioned = session_of(text, plan(text, options)).partition(topology=TOPOLOGY)
     ours = measured(partitioned.compile()._loaded)
@@ -47,7 +47,7 @@ def limits(name: str) -> Iterator[str]:
 
     text = lowered(MODELS[name]())
     search = Search(text, MESH, AutoOptions(topology=TOPOLOGY), lambda what, done: None)
-    most = min(search.known(), key=lambda each: each.cost.seconds).cost.peak
+    most = min(search.strategies(), key=lambda each: each.cost.seconds).cost.peak
     devices = 8
     floor = -(-sum(end.bytes for end in search.ends.arguments) // devices)
     try:

@@ -86,7 +86,7 @@ def ordered(platform: str) -> bool:
 
     sizes = (4, 2048, 8192) if platform == "cuda" else (2, 64, 256)
     search = Search(train_step(*sizes), _MESH, AutoOptions(topology=_MACHINE), lambda what, done: None)
-    costed = sorted([*search.costed()[:1], *search.known()], key=lambda each: each.cost.seconds)
+    costed = sorted([*search.costed()[:1], *search.strategies()], key=lambda each: each.cost.seconds)
     different = {each.cost.seconds: each for each in reversed(costed)}
     by_name = {each.candidate.name: each for each in sorted(different.values(), key=lambda e: e.cost.seconds)}
     devices, plans = jax.devices()[:8], list[Plan]()
