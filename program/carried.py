@@ -27,6 +27,9 @@ INSERTED = "shard.inserted"  # on a constraint that completion has put before an
 SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialects of MLIR, spelled like this
 LOCAL = "shard.local"  # on a module that came as the program of one device: it has a row of each tensor
 DEVICE_OF = "shard.device_of"  # on a module without collectives: it is the program of one device of this grid
+ALIKE = (
+    "shard.alike_along"  # on an argument of such a program: all devices along these axes are given the same
+)
 _OF_ENDS = ("arg_attrs", "res_attrs")
 _REFUSED = "a partial result of this reduction is not supported by"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import permutations
 from math import prod
@@ -14,7 +14,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
 from ...errors import ShardlogError
-from ...program.carried import DYNAMIC, LOCAL, SPELLING
+from ...importers.dialects.reaching import exchanges_inside
+from ...program.carried import ALIKE, DYNAMIC, LOCAL, SPELLING
 from ...program.devices import Devices
 from ...program.function import location
 from ...program.meshes import SubAxis
@@ -313,8 +314,8 @@ class _Local:
         order = [ir.BlockArgument(_unconstrained(value)).arg_number for value in computation.operands]
         values = [entry.arguments[i] for i in order]
         last = ir.InsertionPoint(entry)
+        shardings = computation.attributes["in_shardings"]
         if self.whole:
-            shardings = computation.attributes["in_shardings"]
             for i, sharding in zip(order, sdy.TensorShardingPerValueAttr(shardings).shardings, strict=True):
                 if sdy.TensorShardingAttr(sharding).unreduced_axes:
                     message = f"argument {i} is a partial result, and a device has no part of the whole"
@@ -330,8 +331,20 @@ class _Local:
             op.operation.move_before(end.operation)
         returned.erase()
         function.erase()
+        if exchanges_inside(unwrapped):
+            self.note_alike(unwrapped, dict(zip(order, _axes_of_each(shardings), strict=True)))
         if LOCAL in self.module.operation.attributes and not self.whole:
             self.without_devices(unwrapped, end)
+
+    def note_alike(self, function: Any, axes: Mapping[int, list[SubAxis]]) -> None:
+        """Notes on the arguments of a function along which axes of the grid devices are given the same:
+        collectives may depend on it. ``axes`` are those along which an argument differs."""
+        noted = []
+        for i in range(len(function.arguments)):
+            differs = [] if self.whole else self.grid.numbers(axes.get(i, []))
+            alike = [axis for axis in range(len(self.grid.sizes)) if axis not in differs]
+            noted.append(ir.DictAttr.get({ALIKE: self.numbers(alike)} if alike else {}))
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(noted)
 
     def without_devices(self, function: Any, end: Any) -> None:
         """Takes the first dimension, of devices, off the arguments and results of a function."""
@@ -430,13 +443,26 @@ def _shardings(attribute: ir.Attribute) -> list[Any]:
     """The axes of each dimension, of each sharding of an attribute."""
     shardings = []
     for sharding in sdy.TensorShardingPerValueAttr(attribute).shardings:
-        dimensions = []
-        for entry in map(sdy.DimensionShardingAttr, sdy.TensorShardingAttr(sharding).dimension_shardings):
-            axes = []
-            for axis in map(sdy.AxisRefAttr, entry.axes):
-                part: Any = axis.sub_axis_info and sdy.SubAxisInfoAttr(axis.sub_axis_info)
-                pre, size = (part.pre_size, part.size) if part else (1, 1 << 62)  # all of it
-                axes.append(SubAxis(axis.name, pre, size))
-            dimensions.append(axes)
-        shardings.append(dimensions)
+        entries = map(sdy.DimensionShardingAttr, sdy.TensorShardingAttr(sharding).dimension_shardings)
+        shardings.append([_axes(entry.axes) for entry in entries])
     return shardings
+
+
+def _axes_of_each(attribute: ir.Attribute) -> list[list[SubAxis]]:
+    """The axes along which devices have different parts, of each sharding of an attribute."""
+    each = sdy.TensorShardingPerValueAttr(attribute).shardings
+    partial = [_axes(sdy.TensorShardingAttr(sharding).unreduced_axes) for sharding in each]
+    return [
+        [axis for axes in [*dimensions, unreduced] for axis in axes]
+        for dimensions, unreduced in zip(_shardings(attribute), partial, strict=True)
+    ]
+
+
+def _axes(references: Iterable[ir.Attribute]) -> list[SubAxis]:
+    """The axes that sdy refers to."""
+    axes = []
+    for axis in map(sdy.AxisRefAttr, references):
+        part: Any = axis.sub_axis_info and sdy.SubAxisInfoAttr(axis.sub_axis_info)
+        pre, size = (part.pre_size, part.size) if part else (1, 1 << 62)  # all of it
+        axes.append(SubAxis(axis.name, pre, size))
+    return axes

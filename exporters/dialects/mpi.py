@@ -48,6 +48,8 @@ def with_messages(module: ir.Module, grid: MeshGrid) -> None:
             ops = [op for op in operations_in(function) if op.name.startswith("shard.")]
             if ops:
                 _Process(function, ops, grid).write()
+            if "arg_attrs" in function.attributes:  # of the grid
+                del function.attributes["arg_attrs"]
         for op in symbols(module, "shard.grid").values():
             op.erase()
 

@@ -1,12 +1,13 @@
 """A local program with collectives of the dialect shard, as a program for all devices.
 
-Each tensor at its boundary has an additional first dimension: the devices of the grid, row by row. The work
+Each tensor at its boundary has an additional first dimension: the devices of the grid, row by row. Along axes
+that the attribute ``shard.alike_along`` of an argument lists, all devices have the same row of it. The work
 of each device becomes a manual computation, with collectives of StableHLO.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from math import prod
 from typing import Any, NoReturn
@@ -16,7 +17,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.carried import DEVICE_OF, DYNAMIC, LOCAL, UNKNOWN, grids_of_collectives, misfit
+from ...program.carried import ALIKE, DEVICE_OF, DYNAMIC, LOCAL, UNKNOWN, grids_of_collectives, misfit
 from ...program.devices import Devices, Table
 from ...program.function import location
 from ...program.meshes import symbol
@@ -145,7 +146,7 @@ class Global:
         for op in ops:
             self.check_axes(op)
         for function in functions:
-            check_reached(function, self.sizes)
+            check_reached(function, self.sizes, self.alike_along(function))
         waiting = list[Any]()
         for op in ops:
             if op.name == "shard.send":
@@ -568,6 +569,20 @@ class Global:
         if len(names) == len(every) or main_function(every) in names:
             self.module.operation.attributes[LOCAL] = ir.UnitAttr.get()
 
+    def alike_along(self, function: FunctionOp) -> list[list[int]]:
+        """The axes along which all devices are given the same, by argument. Raises ShardlogError for axes
+        that the grid does not have."""
+        alike = list[list[int]]()
+        for i, entry in enumerate(boundary_attributes(function, "arg_attrs")):
+            alike.append(list(integers(entry[ALIKE])) if ALIKE in entry else [])
+            for axis in alike[-1]:
+                if not 0 <= axis < len(self.sizes):
+                    axes = counted(len(self.sizes), "axis", "axes")
+                    message = f"{ALIKE} of argument {i} names axis {axis}, and {symbol(self.name)} has {axes}"
+                    hint = "list the axes along which all devices are given the same, as in array<i16: 0>"
+                    raise ShardlogError(message, where=location(function), hint=hint)
+        return alike
+
     def wrap(self, function: FunctionOp) -> None:
         """Puts the body of a function into a manual computation on all devices."""
         block = function.regions[0].blocks[0]
@@ -580,9 +595,17 @@ class Global:
                 raise ShardlogError(f"{value.type} cannot be one on each device", where=where, hint=hint)
         local = [value.type for value in given]
         inner_types = [self.with_devices(t, 1) for t in local]
-        outer_types = [self.with_devices(t, self.count) for t in local]
+        every = range(len(self.sizes))
+        own = [[axis for axis in every if axis not in alike] for alike in self.alike_along(function)]
+        outer_types = [
+            self.with_devices(t, prod(self.sizes[axis] for axis in axes))
+            for t, axes in zip(local, own, strict=True)
+        ]
         results = [self.with_devices(v.type, self.count) for v in returned]
-        shardings = [self.sharding(t) for t in outer_types], [self.sharding(t) for t in results]
+        shardings = (
+            [self.sharding(t, axes) for t, axes in zip(outer_types, own, strict=True)],
+            [self.sharding(t, every) for t in results],
+        )
         inside = list(block.operations)[:-1]
         for label in ("arg_attrs", "res_attrs"):
             if label in function.attributes:
@@ -631,10 +654,11 @@ class Global:
         tensor = ir.RankedTensorType(type_)
         return ir.RankedTensorType.get([count, *tensor.shape], tensor.element_type)
 
-    def sharding(self, type_: ir.Type) -> Any:
-        """A value for each device."""
-        axes = [sdy.AxisRefAttr.get(axis) for axis in self.axes]
-        first = sdy.DimensionShardingAttr.get(axes, is_closed=True)
+    def sharding(self, type_: ir.Type, axes: Iterable[int]) -> Any:
+        """A value for each device along these axes."""
+        first = sdy.DimensionShardingAttr.get(
+            [sdy.AxisRefAttr.get(self.axes[axis]) for axis in axes], is_closed=True
+        )
         rest = [sdy.DimensionShardingAttr.get([], is_closed=True)] * (ir.RankedTensorType(type_).rank - 1)
         return sdy.TensorShardingAttr.get(self.name, [first, *rest])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -28,20 +28,32 @@ def _exchanges() -> frozenset[str]:
     return frozenset(name for (name,) in shipped("dialects/alike").evaluate({})["exchanges"])
 
 
-def check_reached(function: FunctionOp, sizes: Sequence[int]) -> None:
-    """Checks the program of each device of a grid with axes of these sizes.
+def exchanges_inside(function: FunctionOp) -> bool:
+    """Whether the program of a device has a collective in a branch or a loop."""
+    names, ops = _exchanges(), operations_in(function.operation)
+    return any(op.name in names and op.operation.parent != function.operation for op in ops)
+
+
+def check_reached(function: FunctionOp, sizes: Sequence[int], alike: Sequence[Collection[int]]) -> None:
+    """Checks the program of each device of a grid with axes of these sizes. Devices along the axes ``alike``
+    are given the same, by argument.
 
     Raises ShardlogError for a collective in a branch or loop that depends on a value which may differ
     between devices that wait for each other there.
     """
-    names, ops = _exchanges(), operations_in(function.operation)
-    if any(op.name in names and op.operation.parent != function.operation for op in ops):
-        _Check(function, ops, sizes).run()
+    if exchanges_inside(function):
+        _Check(function, operations_in(function.operation), sizes, alike).run()
 
 
 class _Check:
-    def __init__(self, function: FunctionOp, ops: Sequence[Any], sizes: Sequence[int]) -> None:
-        self.function, self.ops = function, ops
+    def __init__(
+        self,
+        function: FunctionOp,
+        ops: Sequence[Any],
+        sizes: Sequence[int],
+        alike: Sequence[Collection[int]],
+    ) -> None:
+        self.function, self.ops, self.alike = function, ops, alike
         self.numbers = {op: number for number, op in enumerate(ops)}
         self.values = list[Any]()  # by number
         self.number = dict[Any, int]()
@@ -49,7 +61,11 @@ class _Check:
         self.facts["axis"] = [(axis,) for axis, size in enumerate(sizes) if size > 1]
 
     def run(self) -> None:
-        self.facts["given"] = [(self.of(value),) for value in self.function.regions[0].blocks[0].arguments]
+        arguments = self.function.regions[0].blocks[0].arguments
+        for value, axes in zip(arguments, self.alike, strict=True):
+            self.facts["given"] += [
+                (self.of(value), axis) for (axis,) in self.facts["axis"] if axis not in axes
+            ]
         for number, op in enumerate(self.ops):
             self.read(number, op)
         found = shipped("dialects/alike").evaluate(self.facts)

@@ -215,7 +215,10 @@ def test_functions_are_called() -> None:
 @pytest.mark.parametrize(
     "op, message",
     [
-        (f"shard.all_reduce %x on @g grid_axes = [0] reduction = generic : {T} -> {T}", "how it reduces"),
+        (
+            f"shard.all_reduce %x on @g grid_axes = [0] reduction = generic : {T} -> {T}",
+            "its reduction is not known",
+        ),
         (f"shard.recv %x on @g grid_axes = [0] source = [1] : ({T}) -> {T}", "no shard.send before it"),
     ],
 )
@@ -368,6 +371,68 @@ def test_a_collective_that_all_devices_of_a_group_reach_runs(text: str, wanted: 
     (found,) = jax.tree.leaves(shardlog.run(text).partition().compile(jax.devices()[:6])(x, own))
     expected = wanted(x.reshape(2, 3, 6), own.reshape(2, 3, 1))
     np.testing.assert_array_equal(np.asarray(found), np.broadcast_to(expected, (2, 3, 6)).reshape(6, 6))
+
+
+def given(axes: str) -> str:
+    """A program that branches by an argument which is the same along some axes."""
+    noted = f"%own: tensor<i1> {{shard.alike_along = array<i16: {axes}>}}"
+    return deciding(FLAG.replace("%f", "%own")).replace("%own: tensor<i1>", noted, 1)
+
+
+def test_an_argument_may_be_the_same_along_axes() -> None:
+    """Then its first dimension lists the devices along the others."""
+    text = given("1")
+    x, own = np.arange(36, dtype=np.float32).reshape(6, 6), np.asarray([True, False])
+    (found,) = jax.tree.leaves(shardlog.run(text).partition().compile(jax.devices()[:6])(x, own))
+    rows = x.reshape(2, 3, 6)
+    wanted = np.where([[[True]], [[False]]], rows.sum(1, keepdims=True), rows)
+    np.testing.assert_array_equal(np.asarray(found), wanted.reshape(6, 6))
+
+
+@pytest.mark.parametrize(
+    "axes, message",
+    [("0", "devices along axis 1 may decide differently"), ("1, 2", "argument 1 names axis 2")],
+)
+def test_an_argument_that_is_the_same_along_other_axes(axes: str, message: str) -> None:
+    with pytest.raises(ShardlogError, match=message):
+        shardlog.run(given(axes))
+
+
+COUNTED = """shard.grid @g(shape = 2x2)
+func.func @main(%x: tensor<8x6xf32>, %n: tensor<i32>) -> tensor<8x6xf32> {
+  %s = shard.sharding @g split_axes = [[0], [1]] : !shard.sharding
+  %0 = shard.shard %x to %s : tensor<8x6xf32>
+  %z = stablehlo.constant dense<0> : tensor<i32>
+  %o = stablehlo.constant dense<1> : tensor<i32>
+  %r:2 = stablehlo.while(%i = %z, %v = %0) : tensor<i32>, tensor<8x6xf32>
+    cond {
+      %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %t = shard.sharding @g split_axes = [[1], [0]] : !shard.sharding
+      %a = shard.shard %v to %t annotate_for_users : tensor<8x6xf32>
+      %y = stablehlo.tanh %a : tensor<8x6xf32>
+      %j = stablehlo.add %i, %o : tensor<i32>
+      stablehlo.return %j, %y : tensor<i32>, tensor<8x6xf32>
+    }
+  return %r#1 : tensor<8x6xf32>
+}
+"""
+
+
+def test_a_loop_with_collectives_that_was_written_runs_again() -> None:
+    run = shardlog.run(COUNTED, propagation="completion")
+    text = run.partition(form="shard").text()
+    assert "%arg1: tensor<i32> {shard.alike_along = array<i16: 0, 1>}" in text
+    again = shardlog.run(text)
+    assert again.partition(form="shard").text() == text
+    x, n = np.linspace(-1, 1, 48, dtype=np.float32).reshape(8, 6), np.asarray([3], np.int32)
+    devices = jax.devices()[:4]
+    whole = np.asarray(run.partition().compile(devices)(x, n[0])[0])
+    parts = np.stack([x[i : i + 4, j : j + 3] for i in (0, 4) for j in (0, 3)])
+    (found,) = jax.tree.leaves(again.partition().compile(devices)(parts, n))
+    rows = [np.concatenate(pair, 1) for pair in np.asarray(found).reshape(2, 2, 4, 3)]
+    np.testing.assert_array_equal(np.concatenate(rows), whole)
 
 
 def test_annotations_of_whole_tensors_are_refused_beside_collectives() -> None:
