@@ -124,7 +124,8 @@ class PlannedProgram:
     def finished(self) -> DeviceProgram:
         """The finished program. The passes change the program that was written, so its cost must be asked
         before that is."""
-        annotated, repeats = self.annotated, may_repeat(self.facts.sent)
+        # None sends what it needs itself: the same as an earlier one, if each needs the one before.
+        annotated, repeats = self.annotated, not self.facts.in_turn and may_repeat(self.facts.sent)
 
         def write() -> Written:
             with no_collections(), annotated.module.context, ir.Location.unknown():
@@ -135,7 +136,7 @@ class PlannedProgram:
 
         sends = self.facts.sends if is_ordered(self.facts.sent) and not repeats else None
         main = annotated.functions[annotated.main].regions[0].blocks[0]
-        in_turn = self.facts.in_turn and not repeats and self.facts.are_in(main)
+        in_turn = self.facts.in_turn and self.facts.are_in(main)
         planned = Planned(self.plan, annotated.prepared, sends, write, in_turn)
         program = DeviceProgram(planned, annotated.chooser.reader.traits, annotated.axes, annotated.form)
         program.found = self.found

@@ -12,7 +12,7 @@ with its user.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -28,33 +28,36 @@ from .products import exchange, exchangeable, exchanged_order
 
 def turn_products(collectives: Iterable[Operation], traits: OpTraits) -> None:
     """Exchanges the operands of products that are transposed after their collective."""
+    transposes = traits.family("reorders_dims")
     for op in collectives:
-        while _turn_product(op, traits):  # once for each transpose after it
+        while _turn_product(op, traits, transposes):  # once for each transpose after it
             pass
 
 
 def negate_behind(collectives: Iterable[Operation], traits: OpTraits) -> None:
     """Negates sums after their collective, instead of their terms."""
+    passed = traits.family("changes_sign") | traits.family("keeps_signs")
     for op in collectives:
-        if len(op.operands) == 1 and len(op.regions) and _adds(op, traits):
+        if len(op.operands) != 1 or isinstance(op.operands[0].owner, ir.Block):
+            continue
+        if op.operands[0].owner.operation.name in passed and len(op.regions) and _adds(op, traits):
             _negate_behind(op, traits)
 
 
 # ---- Transposes ------------------------------------------------------------------------------------------
 
 
-def _turn_product(first: Operation, traits: OpTraits) -> bool:
+def _turn_product(first: Operation, traits: OpTraits, transposes: Container[str]) -> bool:
     """Exchanges the operands of the product before this collective, and reorders the collectives after it, if
     a transpose at the end then becomes unnecessary. Returns whether it does."""
     if isinstance(first.operands[0].owner, ir.Block):
         return False
     product = first.operands[0].owner.operation
-    if not exchangeable(product, traits):
-        return False
-    users, order = _users(product), exchanged_order(product)
-    if not users or users[-1].name not in traits.family("reorders_dims"):
+    users = _users(product)
+    if not users or users[-1].name not in transposes or not exchangeable(product, traits):
         return False
     *collectives, last = users
+    order = exchanged_order(product)
     if list(last.attributes["permutation"]) != order:
         return False
     exchange(product)
