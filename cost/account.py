@@ -1,4 +1,4 @@
-"""What a device does, op by op, added up by what it is and the place that it comes from."""
+"""The work of a device, op by op, summed by kind of work and by place in the source."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Account:
         self._limits: list[str] = []
         self._origins: list[Origin] = []
         self._serves: dict[int, ProgramItem] = {}
-        # Those that are no collectives: what they share, and what each takes.
+        # Items other than collectives: their common fields, and the amounts of each.
         self._kept: list[tuple[str, int, str, str]] = []
         self._which = np.zeros(0, np.int64)
         self._took: list[Floats] = []

@@ -16,8 +16,8 @@ Integers = npt.NDArray[np.int64]
 
 
 class Asked(NamedTuple):
-    """What rules are asked about values that are alike: the first of them, its op, the op of an operand that
-    only this op uses (-1: there is none), the names of its users in order, and whether it has several."""
+    """A question to the rules about equal values: the first of them, its op, the op of an operand that only
+    this op uses (-1: there is none), the names of its users in order, and whether it has several."""
 
     value: int
     maker: int

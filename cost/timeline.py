@@ -86,7 +86,7 @@ class Around(NamedTuple):
 
 
 class TimelineEvent(NamedTuple):
-    """Work from ``begin`` on, for ``seconds``; it stands for so many executions, one after the other."""
+    """Work from ``begin`` on, for ``seconds``. It may be several executions, one after the other."""
 
     work: Work
     begin: float

@@ -47,9 +47,9 @@ class Usage:
     lives: tuple[Lived, ...] = ()
 
     def moments(self, most: int, layer: Callable[[tuple[str, ...]], int]) -> list[Moment]:
-        """What is live in each of at most so many equal spans of the step, when it is most there.
+        """The live values in each of at most ``most`` equal spans of the step, at the span's peak.
 
-        ``layer`` is the number of the layer that a scope counts for.
+        ``layer`` gives the number of the layer that a scope counts for.
         """
         layers: dict[int, int] = {}
         rows = [layers.setdefault(layer(life.layer), len(layers)) for life in self.lives]

@@ -39,8 +39,8 @@ class Opened:
 
 @dataclass(frozen=True)
 class OtherLayout:
-    """Another layout of an argument: the rise of the sum, in bytes, if the argument
-    and those laid out alike had it, and the op whose cost rises most: its name and place; empty for none."""
+    """Another layout of an argument: the increase of the sum, in bytes, if the argument and those with equal
+    layouts had it; and the op whose cost rises most, by name and place, both empty if there is none."""
 
     sharding: Sharding
     more: float
@@ -80,14 +80,14 @@ class Opening:
             self.names_axes = names_axes(prepare, shardings)
 
     def bound(self, memory: float, least: float) -> float:
-        """A lower bound of the total cost, in bytes, with like layers alike; ``least`` is the cost that
-        was found at this price of memory."""
+        """A lower bound of the total cost, in bytes, if equal layers have equal layouts. ``least`` is the cost
+        that was found at this price of memory."""
         with self._module.context, ir.Location.unknown():
             return self._homes.bound_alike(memory, least)
 
     def bound_soon(self, memory: float, limit: float) -> float:
-        """A lower bound of the total cost, in bytes, with like layers alike. It is found in a part of the
-        time of ``find``, and is no better than needed to exceed the ``limit``."""
+        """A lower bound of the total cost, in bytes, if equal layers have equal layouts. It takes less time
+        than ``find``, because it stops as soon as the bound exceeds the ``limit``."""
         with self._module.context, ir.Location.unknown():
             return self._homes.bound_soon(memory, limit)
 
@@ -101,7 +101,7 @@ class Opening:
             return self._homes.with_layouts(memory, self._layouts(arguments, results))
 
     def beside(self, memory: float, arguments: Mapping[int, Dims], results: Mapping[int, Dims]) -> Opened:
-        """The choice that ``with_boundary`` finds, with the prices of other layouts beside it."""
+        """The choice that ``with_boundary`` finds, with the prices of other layouts."""
         with self._module.context, ir.Location.unknown():
             return self._opened(self._homes.beside(memory, self._layouts(arguments, results)))
 

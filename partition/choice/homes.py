@@ -88,11 +88,11 @@ class Homes:
         near: bool = False,
         stop: Callable[[], bool] = never,
     ) -> FoundHomes:
-        """The homes of least total cost, until ``stop`` says so. ``memory`` is the price, in bytes sent, of a
-        byte that a device holds of a value; bytes that only one op needs or gives cost a part of it. With
-        ``bound`` a lower bound is computed; otherwise it is zero. With ``alike`` the result has what decides
-        at an open boundary, and a search at another price of memory begins where this one ended. So it does
-        if it is ``near``."""
+        """The homes with the least total cost that is found before ``stop`` returns true. ``memory`` is the
+        price, in bytes sent, of a byte that a device holds; bytes that only one op needs or gives cost a part
+        of it. With ``bound`` a lower bound is computed; otherwise it is zero. With ``alike`` the result has
+        the prices of other layouts at an open boundary. Then, and if it is ``near``, a search begins where
+        the one before, at another price of memory, ended."""
         terms = self._priced(memory, stop)
         if terms is None:
             return NOTHING
@@ -116,7 +116,7 @@ class Homes:
         return self._result(total, terms, best, (least, lowest), alike)
 
     def beside(self, memory: float, layouts: Mapping[int, Layout]) -> FoundHomes:
-        """The choice that ``with_layouts`` finds, with the prices of all others beside it."""
+        """The choice that ``with_layouts`` finds, with the prices of all other layouts."""
         opened, (best, least, _) = self._opened[memory], self._settled(memory, layouts)
         return self._result(opened.total, opened.terms, best, (least, 0.0), alike=True)
 
@@ -136,8 +136,8 @@ class Homes:
         return replace(homes, held=(self._holding.most(best, taken), before))
 
     def bound_soon(self, memory: float, limit: float) -> float:
-        """A lower bound of the sum at a price of memory, by some rounds of messages: they go on while another
-        one may raise it above the ``limit``. What a variable stands for is alike."""
+        """A lower bound of the sum at a price of memory. Messages are passed while another round may raise
+        the bound above the ``limit``. All values of a variable have the same layout."""
         terms = self._priced(memory, never)
         assert terms is not None
         total = sum_of(terms, self._costs.alone(memory) + self._costs.late(), self._variables.size)
@@ -149,9 +149,9 @@ class Homes:
         return bound
 
     def bound_alike(self, memory: float, least: float, stop: Callable[[], bool] = never) -> float:
-        """A lower bound of the sum over choices by which all that a variable stands for is alike. Messages go
-        on from those of ``find`` at this price of ``memory`` until hardly anything is gained. It is not above
-        the ``least`` sum, which that has found."""
+        """A lower bound of the sum, if all values of a variable have the same layout. Messages continue from
+        those of ``find`` at this price of ``memory``, until the bound hardly rises. It is at most ``least``,
+        the sum that ``find`` found."""
         if memory not in self._opened:
             return 0.0
         total = self._opened[memory].total
@@ -167,15 +167,15 @@ class Homes:
         return min(bound, least)
 
     def with_layouts(self, memory: float, layouts: Mapping[int, Layout]) -> tuple[float, float]:
-        """The least sum found where some values have these layouts, and an estimate of a device's peak memory
-        in bytes. The search begins at what ``find`` has found at this price of ``memory``. A value whose
-        variable stands for several has one of theirs, and any layout if its own is no candidate."""
+        """The least sum found if some values have these layouts, and an estimate of a device's peak memory
+        in bytes. The search begins at the result of ``find`` at this price of ``memory``. If a variable has
+        several values, each gets one of their given layouts. A layout that is not a candidate is ignored."""
         best, least, total = self._settled(memory, layouts)
         taken = [total.taken(n, best) for n in range(len(self._opened[memory].terms))]
         return least, self._holding.most(best, taken)
 
     def _settled(self, memory: float, layouts: Mapping[int, Layout]) -> tuple[Integers, float, Sum]:
-        """The best choice that has these layouts, its sum, and the sum in which nothing else is allowed."""
+        """The best choice with these layouts, its sum, and the sum in which only these are allowed."""
         opened, variables = self._opened[memory], self._variables
         number = dict(zip(variables.values, variables.of.tolist(), strict=True))
         allowed: dict[int, set[LayoutId]] = {}

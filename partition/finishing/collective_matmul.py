@@ -2,8 +2,8 @@
 
 An all-gather before products becomes a ring: each device passes its part on to the next one, and multiplies
 it meanwhile. A reduce-scatter after a product becomes a sum that goes around the ring, to which each device
-adds its product for the device at the end. The bytes stay the same, but are hidden behind the products.
-``rules/cost/beside.dl`` says whether that takes less time.
+adds its product for the device at the end. The bytes stay the same, but the transfers overlap with the
+products. ``rules/cost/beside.dl`` decides whether that takes less time.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ _XOR = "stablehlo.xor"
 
 
 def combine_bits(module: ir.Module) -> None:
-    """Writes bitwise reductions of a module as gathers and exchanges, with reductions behind them."""
+    """Writes bitwise reductions of a module as gathers and exchanges, followed by local reductions."""
     with module.context, ir.Location.unknown():
         for op in [each.operation for each in ops_in(module)]:
             if op.name == "stablehlo.all_reduce" and _is_bitwise(op):

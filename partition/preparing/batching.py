@@ -1,7 +1,7 @@
 """Gathers and scatters in which each row of a batch uses its own row get batching dimensions.
 
-In `x[jnp.arange(n), i]` some indices count up, and so say which row belongs to which. With batching
-dimensions instead, the batch is computed in parts, and nothing is sent.
+In `x[jnp.arange(n), i]` some indices count up, so each row of the indices belongs to one row of `x`. With
+batching dimensions instead, the batch is computed in parts, and nothing is sent.
 """
 
 from __future__ import annotations

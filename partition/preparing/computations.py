@@ -1,5 +1,7 @@
-"""Ops for which a user's Python function, and not the rules, says what each device computes. They become
-manual computations, and their operands and results are resharded like any other."""
+"""Ops for which a Python function of the user, and not the rules, gives the computation of each device.
+
+They become manual computations, and their operands and results are resharded like any other.
+"""
 
 from __future__ import annotations
 

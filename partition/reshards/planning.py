@@ -163,8 +163,8 @@ class Planner:
 
     def rates(self, shape: Shape, start: Layout, goal: Layout) -> Rate:
         """The price in bytes of the route that sends least: the fixed part, the part for each byte of an
-        element, and the number of collectives. And that of the route with the fewest collectives, if it is
-        another one."""
+        element, and the number of collectives. Then the same for the route with the fewest collectives; it
+        may be the same route."""
 
         def of(route: Route) -> tuple[float, float, int]:
             return *self._rates(route, self.weighed), route.sends
