@@ -80,8 +80,8 @@ class Opening:
             self.names_axes = names_axes(prepare, shardings)
 
     def bound(self, memory: float, least: float) -> float:
-        """A lower bound of the total cost, in bytes, if equal layers have equal layouts. ``least`` is the cost
-        that was found at this price of memory."""
+        """A lower bound of the total cost, in bytes, if equal layers have equal layouts. ``least`` is the
+        cost that was found at this price of memory."""
         with self._module.context, ir.Location.unknown():
             return self._homes.bound_alike(memory, least)
 

@@ -43,8 +43,8 @@ from .recipes import Chosen, Recipe, Recipes
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """A plan with everything that the writer needs: the ``plan`` with its reshards; and ``ops``, the recipe of
-    each op, by number. An op that passes values on, or needs no data, has knowledge instead. An op that
+    """A plan with everything that the writer needs: the ``plan`` with its reshards; and ``ops``, the recipe
+    of each op, by number. An op that passes values on, or needs no data, has knowledge instead. An op that
     others skip has None. ``within`` are the recipes of ops that do both, and ``reads`` the operands of ops
     that skip others. ``repeated`` are, in order, the ops that are computed once more in place of a reshard.
     ``reading``, ``bypasses`` and ``recipes`` are those of the decision."""

@@ -14,8 +14,8 @@ def classes(
 ) -> tuple[Integers, Integers]:
     """The class of each spot and of each value, by their own facts and the facts of their neighbours, up to
     this number of ``steps``. ``spots`` and ``values`` are numbers, equal for equal facts. ``slots`` are the
-    values of each spot, -1 for none; the slots of a spot start at its offset. Spots of one class have, slot by
-    slot, values of one class."""
+    values of each spot, -1 for none; the slots of a spot start at its offset. Spots of one class have, slot
+    by slot, values of one class."""
     spot = np.repeat(np.arange(len(spots)), np.diff(offsets))
     place = (np.arange(len(slots)) - offsets[spot]).astype(np.uint64)
     spot, place, value = spot[slots >= 0], place[slots >= 0], slots[slots >= 0]
