@@ -14,8 +14,9 @@ from functools import cache
 
 from ...errors import ShardlogError
 from ...program.carried import DYNAMIC
+from .attributes import ATTRIBUTES, entries
 from .bodies import body
-from .cursor import STRING, WORD, Cursor, UnfittingError, error
+from .cursor import Cursor, UnfittingError, error
 from .formats import Element, OpFormat, formats
 from .marks import ANNOTATIONS, SHARDINGS, may_have_statements
 
@@ -28,9 +29,7 @@ _NAME = re.compile(r"(%[\w$.#-]+)")
 _SHARDING = re.compile(rf"\s*%1\s*=\s*({'|'.join(map(re.escape, (*SHARDINGS, *ANNOTATIONS)))})\b[^{{}}\"]*")
 _PLACE = re.compile(r"%(\d+)\b")
 _LABEL = re.compile(r"(?:\s+|//[^\n]*)*\^")
-_NUMBER = re.compile(r"-?\d+")
 _MIXED = re.compile(r"-?\d+|\?|%[\w$.#-]+(?:\s*:.*)?")
-_LISTS = re.compile(r"\[\s*(?:\[[\s\d,-]*\]\s*,?\s*)*\]")
 _WITHOUT_PROPERTIES = re.compile(r"\([^()\"]*\)\s*[:{(]")  # of an op in generic form
 _GOES_ON = re.compile(r"\s*(?://[^\n]*+\s*)*+(?:->|[:,=(<\[{]|(?:ins|outs|attrs)\b)")  # in the next line
 _WORDS = {"true", "false", "unit", "dense", "array"}
@@ -361,13 +360,13 @@ class _Reading:
             cursor.take(element.name)
             self.attributes[element.name] = ""
             return
-        self.attributes[element.name] = _ATTRIBUTES[kind](cursor, self.op)
+        self.attributes[element.name] = ATTRIBUTES[kind](cursor, self.op)
 
     def mixed(self, element: Element) -> None:
         """Numbers, some given as operands."""
         numbers, given = list[str](), list[str]()
         start = self.cursor.next()
-        for entry in _entries(self.cursor.balanced("[")):
+        for entry in entries(self.cursor.balanced("[")):
             if not _MIXED.fullmatch(entry):
                 raise UnfittingError(start, f"numbers, values or ?, not {entry}")
             if entry.startswith("%"):
@@ -530,88 +529,11 @@ def _element(type_: str) -> str:
     return cursor.type()
 
 
-def _entries(brackets: str) -> list[str]:
-    """The entries of a list in brackets."""
-    inside = brackets[1:-1].strip()
-    return [entry.strip() for entry in inside.split(",")] if inside else []
-
-
 def _in_full(match: re.Match[str], keywords: dict[str, str], dialect: str) -> str:
     kind, word = keywords.get(match[1]), match[3]
     return f"{match[1]}{match[2]}#{dialect}.{kind}<{word}>" if kind and word not in _WORDS else match[0]
 
 
-def _axes(cursor: Cursor, op: str) -> str:
-    numbers = ", ".join(_numbers(cursor, "axes, as in [0, 1]"))
-    return f"array<i16: {numbers}>" if numbers else "array<i16>"
-
-
-def _numbers(cursor: Cursor, expected: str) -> list[str]:
-    """The numbers of a list in brackets."""
-    start = cursor.next()
-    numbers = _entries(cursor.balanced("["))
-    if not all(map(_NUMBER.fullmatch, numbers)):
-        raise UnfittingError(start, expected)
-    return numbers
-
-
-def _axis_lists(cursor: Cursor, op: str) -> str:
-    if not _LISTS.match(cursor.text, start := cursor.next()):
-        raise UnfittingError(start, "a list of axes for each dimension, as in [[0], [1]]")
-    return f"#{op.partition('.')[0]}<axisarray{cursor.balanced('[')}>"
-
-
-def _i64s(cursor: Cursor, op: str) -> str:
-    numbers = ", ".join(_numbers(cursor, "numbers, as in [0, 1]"))
-    return f"array<i64: {numbers}>" if numbers else "array<i64>"
-
-
-def _dims(cursor: Cursor, op: str) -> str:
-    if cursor.looks_at("["):
-        return _i64s(cursor, op)
-    sizes = cursor.match(re.compile(r"(?:-?\d+|\?)(?:x(?:-?\d+|\?))*"), "the sizes of axes, as in 2x3")
-    return f"array<i64: {', '.join(str(DYNAMIC) if size == '?' else size for size in sizes.split('x'))}>"
-
-
-def _reduction(cursor: Cursor, op: str) -> str:
-    if cursor.looks_at("#"):
-        return cursor.value()
-    kind = (
-        cursor.balanced("<")[1:-1].strip()
-        if cursor.looks_at("<")
-        else cursor.match(WORD, "a kind of reduction")
-    )
-    return f"#shard<partial {kind}>" if op.startswith("shard.") else f"#mesh.partial<{kind}>"
-
-
-def _sharding(cursor: Cursor, op: str) -> str:
-    return f"#mesh.shard{cursor.balanced('<')}"
-
-
-def _partial(cursor: Cursor, op: str) -> str:
-    kind = cursor.match(WORD, "a kind of reduction, as in sum")
-    return f'"{kind}{cursor.balanced("[")}"'
-
-
-def _list(cursor: Cursor, op: str) -> str:
-    return _dims(cursor, op) if not cursor.looks_at("[") else _i64s(cursor, op)
-
-
-_ATTRIBUTES: dict[str, Callable[[Cursor, str], str]] = {
-    "axes": _axes,
-    "axis_lists": _axis_lists,
-    "i64s": _i64s,
-    "dims": _dims,
-    "list": _list,
-    "index": lambda cursor, op: f"{cursor.number()} : index",
-    "i64": lambda cursor, op: f"{cursor.number()} : i64",
-    "reduction": _reduction,
-    "sharding": _sharding,
-    "partial": _partial,
-    "opclass": lambda cursor, op: f"#mpi.opclass<{cursor.match(WORD, 'an op of MPI, as in MPI_SUM')}>",
-    "string": lambda cursor, op: cursor.match(STRING, "a string"),
-    "any": lambda cursor, op: cursor.value(),
-}
 _READERS: dict[str, Callable[[_Reading, Element], None]] = {
     "sign": _Reading.sign,
     "word": _Reading.word,
