@@ -190,7 +190,7 @@ def test_what_only_jax_can_call() -> None:
         return x
 
     x = np.ones(3, np.float32)
-    with pytest.raises(shardlog.ShardlogError, match="the program hands on tokens"):
+    with pytest.raises(shardlog.ShardlogError, match="the program has tokens"):
         shardlog.run(jax.jit(ordered).lower(x)).compile()
     with pytest.raises(shardlog.ShardlogError, match="the program changes its arguments in place"):
         shardlog.run(jax.jit(changes).lower(jax.new_ref(jnp.zeros(3)), x)).compile()

@@ -274,5 +274,5 @@ def test_bad_files(tmp_path: Path) -> None:
 
 def test_an_op_whose_result_is_no_tensor_is_not_computed() -> None:
     cases = {case.name: case for case in shipped_cases(RuleBook())}
-    with pytest.raises(NotExecutableError, match="results are no tensors"):
+    with pytest.raises(NotExecutableError, match="its results are not tensors"):
         execute(cases["tensor.dim"], [])

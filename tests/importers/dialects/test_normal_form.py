@@ -178,7 +178,7 @@ def test_shardings_that_are_none(sharding: str, said: str) -> None:
         ("all_reduce %x on @e grid_axes = [0] : tensor<6x4xf32> -> tensor<6x4xf32>", "no grid @e"),
         (
             "shift %x on @d grid_axes = [1] shift_axis = 0 offset = 1 : tensor<6x4xf32> -> tensor<6x4xf32>",
-            "none of",
+            "not one of",
         ),
         (
             "broadcast %x on @d grid_axes = [1] root = [-1] : (tensor<6x4xf32>) -> tensor<6x4xf32>",
