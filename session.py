@@ -465,7 +465,10 @@ class Session:
 
     @_asked
     def diff(self, other: Session) -> Diff:
-        """The tensors that this run and another shard differently, and why."""
+        """The tensors that this run and another shard differently, and why, as a ``Diff``.
+
+        Tensors of one program are matched by name, those of two programs by the ops that compute them.
+        """
         from .explanations.questions.diff import diff
 
         return diff(self.record, other.record)
@@ -531,7 +534,10 @@ class Session:
 
     @_asked
     def visualize(self, value: str) -> Picture:
-        """A picture of the devices that hold each part of a value; of several, of the first."""
+        """A picture of the devices that hold each part of a value; of several values, of the first.
+
+        Raises ShardlogError for an unknown value, and if the module has no mesh.
+        """
         from .explanations.answers.visualize import picture_of
 
         return picture_of(self.record, self.explainer.values.find(value)[0])

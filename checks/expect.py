@@ -257,8 +257,10 @@ class Expected:
         return "".join(f"{text}\n" for text in [_HEADER, *(line(*entry) for entry in entries)])
 
     def updated(self, file: Expectations) -> str:
-        """The file with the actual shardings in place of entries that do not hold. Other entries are
-        unchanged."""
+        """The file with the actual shardings in place of entries that do not hold.
+
+        Other entries are unchanged.
+        """
         plain = {entry.key for entry in file.entries}
         changes: dict[Expectation, list[tuple[str, tuple[str, ...]]]] = {}
         for entry in file.entries:
@@ -296,8 +298,7 @@ class Expected:
 
 
 def _same(one: Sharding, other: Sharding) -> bool:
-    """Whether two shardings say the same; that a dimension is closed does not count, nor do explicit
-    replicated axes."""
+    """Whether two shardings have the same axes; closed dimensions and replicated axes do not count."""
     axes = [[dimension.axes for dimension in sharding.dimensions] for sharding in (one, other)]
     return (
         axes[0] == axes[1]
@@ -307,8 +308,10 @@ def _same(one: Sharding, other: Sharding) -> bool:
 
 
 def check(session: Session, path: Path) -> list[Difference]:
-    """The differences between a run and the expectations in a file. Raises ShardlogError for a malformed
-    file."""
+    """The differences between a run and the expectations in a file.
+
+    Raises ShardlogError for a malformed file.
+    """
     return Expected(session).differences(read_expectations(path))
 
 

@@ -28,8 +28,11 @@ _MOST_REASONS = 20  # findings with reasons, the first ones
 
 @dataclass(frozen=True)
 class Lint:
-    """A lint with its limit, as ``replicated-above=64MiB`` says: in bytes, seconds or collectives; 0 for
-    lints without one. ``against`` is the file of the saved run that it compares with."""
+    """A lint with its limit, as in ``replicated-above=64MiB``.
+
+    The ``limit`` is in bytes, seconds or collectives; 0 for lints without one. ``against`` is the file of the
+    saved run that it compares with.
+    """
 
     name: str
     limit: float
@@ -70,8 +73,10 @@ class Lint:
 
 
 def findings(session: Session, lints: Sequence[Lint], choice: ProgramChoice | None = None) -> list[Finding]:
-    """The findings of lints in a run, lint by lint, most bytes first. Collectives are those of the program
-    that ``choice`` means."""
+    """The findings of lints in a run, lint by lint, most bytes first.
+
+    Collectives are those of the program that ``choice`` means.
+    """
     meant, listed = choice or ProgramChoice(), list[Finding]()
     for lint in dict.fromkeys(lints):
         lint.check(meant)

@@ -111,7 +111,11 @@ class Ahead:
 
 
 def ahead(program: PartitionedRun, text: str) -> Ahead:
-    """A partitioned program compiled ahead of time for a target, as ``read_target`` reads it."""
+    """A partitioned program, compiled ahead of time for the target that ``text`` names ("tpu:v5e:2x4").
+
+    Returns its memory and collectives, in bytes for one device. Raises ShardlogError for an unknown target,
+    if its compiler is not installed, and if XLA cannot compile the program.
+    """
     target = read_target(text)
     estimated = (name for name in (target.name, target.platform) if name in names())
     predicted = cost(program, machine(next(estimated, names()[0])))

@@ -142,7 +142,10 @@ class DeviceProgram:
 
     @cached_property
     def others(self) -> dict[Any, tuple[tuple[Layout, float], ...]]:
-        """The layouts that lost for each of these values, and the extra cost of each."""
+        """For each value whose layout was chosen, the layouts that lost.
+
+        Each has the increase of the total cost, in bytes, if this value alone had it. Empty without a search.
+        """
         if self.found is None:
             return {}
         value_of = self.prepared.kinds.listing.value

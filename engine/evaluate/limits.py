@@ -40,8 +40,10 @@ class Limits:
                 raise EngineError(f"the limit {name} is {value!r}; expected a number from 0 on, or None")
 
     def changed(self, text: str) -> Limits:
-        """These limits with those in ``text``, as in "tuples=1000000,memory=2G,seconds=10"; "none" is without
-        limit. Raises EngineError."""
+        """These limits, changed by ``text``, as in "tuples=1000000,memory=2G,seconds=10".
+
+        "none" lifts a limit. Memory is in bytes. Raises EngineError for a text that is not a list of limits.
+        """
         amounts: dict[str, Any] = {}
         for part in filter(None, (part.strip() for part in text.split(","))):
             name, _, value = (side.strip().lower() for side in part.partition("="))
@@ -63,8 +65,10 @@ class LimitError(EngineError):
 
 
 class Budget:
-    """The resources that the reference evaluator has used so far. Memory is estimated from the tuples that
-    are made."""
+    """The resources that the reference evaluator has used so far.
+
+    Memory is estimated from the tuples that are made.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -110,7 +110,7 @@ class LoadedProgram:
 
     @cached_property
     def plan(self) -> QueryPlan:
-        """The plan."""
+        """The steps of all rules, in strata; read from the text of a stored plan when first asked for."""
         return QueryPlan.from_json(self.given.text) if isinstance(self.given, PlanText) else self.given
 
     @property

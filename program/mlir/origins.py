@@ -58,8 +58,7 @@ class Frame(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where an op comes from: its names, starting with the names of the calls around it; and its frames,
-    innermost first."""
+    """The origin of an op: names, those of the calls around it first; and frames, innermost first."""
 
     names: tuple[str, ...] = ()
     frames: tuple[Frame, ...] = ()
@@ -113,8 +112,10 @@ class Origin(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """The line and the stack; in place of a line that nothing says the op's own name, where that is
-        all there is."""
+        """The line and the name stack.
+
+        If there is no line, and the name stack has only the op's own name, that name takes the line's place.
+        """
         if not self.names:
             return self.line, ""
         line, stack = self.line, self.stack
@@ -264,8 +265,10 @@ def split(stack: str) -> list[str]:
 
 
 def tell_apart(own: Origin, others: Iterable[Origin]) -> str:
-    """The frame that distinguishes an origin from others of the same line: the nearest one that they lack
-    (``from model.py:40``). Empty where nothing does, or where nothing needs to."""
+    """The frame that distinguishes an origin from others of the same line, as in ``from model.py:40``.
+
+    It is the nearest frame that the others lack. Empty if there is none, or no other origin.
+    """
     theirs = [other.frames for other in others if other != own]
     differs = (
         i
@@ -281,8 +284,10 @@ def place_text(where: str, stack: str = "") -> str:
 
 
 def at(where: str, stack: str = "") -> str:
-    """A place as the end of a sentence: `` at model.py:9 in jvp(UNet)/Conv_0``; empty where it is not
-    known."""
+    """A place as the end of a sentence, as in `` at model.py:9 in jvp(UNet)/Conv_0``.
+
+    Empty if it is not known.
+    """
     return " at " * bool(where) + " " * bool(stack and not where) + place_text(where, stack)
 
 
