@@ -37,9 +37,9 @@ class Nearby:
     ) -> None:
         held = record.slot_columns()
         kept = np.flatnonzero(held.items < record.items)
-        cells, items, slots = (column[kept].astype(np.int64) for column in held[:3])
+        cells, items, slots = (column[kept].astype(np.int32) for column in held[:3])  # saved ones are narrow
         several = int(slots.max(initial=0)) + 1
-        first, which = _numbered(held.classes[items] * np.int64(several) + slots)
+        first, which = _numbered(held.classes[items].astype(np.int32) * several + slots)
         representatives = [
             (Item(item), slot)
             for item, slot in zip(items[first].tolist(), slots[first].tolist(), strict=True)
@@ -49,30 +49,37 @@ class Nearby:
             sorted({row.dim for row in rows if row.slot == slot})
             for rows, (_, slot) in zip(maps, representatives, strict=True)
         ]
-        self.rank = max([dim, *(row.dim for rows in maps for row in rows)]) + 1
-        has, looked_at = self._has(held.last, on_axis), np.zeros((len(held.last), self.rank), bool)
-        begins, most = held.offsets[items].astype(np.int64), 1 + max(map(len, maps), default=0)
-        edges = [np.zeros((2, 0), np.int64)]  # their places in the order, and to
+        self.rank = rank = max([dim, *(row.dim for rows in maps for row in rows)]) + 1
+        has, looked_at = self._has(held.last, on_axis), np.zeros((len(held.last), rank), bool)
         rows_of = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+        count = np.zeros((len(cells), rank), np.int32)  # of the dimensions next to one, by row
+        edges = list[tuple[Ints, int, Sequence[tuple[int, int, int]]]]()
         for (item, slot), there, rows in zip(representatives, dims, rows_of, strict=True):
             if not there and not obstacles.unknown(item):
                 continue
-            of = cells[rows]
             if not there or not obstacles.same_in_class(item):
-                looked_at[of] = True
+                looked_at[cells[rows]] = True
                 continue
             for d in there:
-                for number, (_, other, e) in enumerate(shared(item, slot, d)):
-                    to = held.by_item[begins[rows] + other].astype(np.int64)
-                    looked_at[of[has[to, e]], d] = True
-                    place = ((of * self.rank + d) * len(cells) + rows) * most + number
-                    edges.append(np.array([place, to * self.rank + e]))
-        places, targets = np.concatenate(edges, axis=1)
-        order = np.argsort(places, kind="stable")  # which is fast for runs that are in order
-        per_source = np.bincount(places // max(1, len(cells) * most), minlength=looked_at.size)
+                edges.append((rows, d, others := shared(item, slot, d)))
+                count[rows, d] = len(others)
+        # The rows are in the order of their cells, so those of a cell are next to each other.
+        begins = np.searchsorted(cells, np.arange(len(held.last) + 1, dtype=cells.dtype))
+        before = np.zeros((len(cells) + 1, rank), np.int32)
+        np.cumsum(count, axis=0, out=before[1:])
+        starts = np.zeros(looked_at.size + 1, np.int32)
+        np.cumsum(np.diff(before[begins], axis=0).reshape(-1), out=starts[1:])
+        near = np.zeros(starts[-1], np.int32)
+        for rows, d, others in edges:
+            of, offsets = cells[rows], held.offsets[items[rows]].astype(np.int32)
+            place = starts[of * rank + d] + before[rows, d] - before[begins[of], d]
+            for number, (_, other, e) in enumerate(others):
+                to = held.by_item[offsets + other].astype(np.int32)
+                looked_at[of[has[to, e]], d] = True
+                near[place + number] = to * rank + e
         self.looked_at: Sequence[int] = looked_at.reshape(-1).data
-        self.near: Sequence[int] = targets[order].data
-        self.starts: Sequence[int] = np.append(0, np.cumsum(per_source)).data
+        self.near: Sequence[int] = near.data
+        self.starts: Sequence[int] = starts.data
 
     def _has(self, last: Ints, on_axis: Callable[[Content], Collection[int]]) -> npt.NDArray[np.bool_]:
         """Whether a dimension of a cell has the axis at the end."""
