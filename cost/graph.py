@@ -71,6 +71,7 @@ class OpGraph:
         self._numbered = 0  # ops whose values have numbers there
         self._users: dict[int, list[int]] = {}
         self._blocks: dict[int, list[int]] = {}
+        self._needed: list[int] = []  # sets of ops as bits
 
     def add(self, module: Any, listing: Listing | None = None) -> range:
         """Takes down a module, whose ``listing`` may be known. Returns the numbers of its ops, itself the
@@ -210,6 +211,19 @@ class OpGraph:
         first = self.results[op].start
         used = (value - first for inner in range(op + 1, end) for value in self.operands[inner])
         return (*self.kinds[op:end], -1, *used)
+
+    def needed(self, op: int) -> int:
+        """The ops that an op needs, directly or not, itself or in its regions: bit n for op n."""
+        needed, definers = self._needed, self.definers
+        for n in range(len(needed), len(self.ops)):
+            needed.append(0)
+            for maker in {definers[value] for value in self.operands[n]} - {-1}:
+                needed[n] |= needed[maker] | 1 << maker
+            around = self.parents[n]
+            while around >= 0:
+                needed[around] |= needed[n]
+                around = self.parents[around]
+        return needed[op]
 
     def users(self, value: int) -> list[int]:
         """The ops that use a value, each once. An op next to the definer stands for users in its regions."""

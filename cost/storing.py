@@ -118,7 +118,7 @@ class Storing:
         names, before = graph.names, list[str]()
         while names != before:
             which, asked = uses.alike(names)
-            each = [self._asked(*one[:4], (False, one.several, False, 0, False, 0)) for one in asked]
+            each = [self._asked(*one[:4], (False, one.several, False, 0, False, 0, False)) for one in asked]
             stored.update(zip(plain, map(each.__getitem__, which.tolist()), strict=True))
             for value in others:  # users come first
                 stored[value] = self._of(value)
@@ -197,15 +197,17 @@ class Storing:
         made_from = graph.definers[alone] if alone >= 0 else -1
         outside = uses.difference(used)
         names = sorted({self._called(user) for user in uses - outside})
+        large = min(self._large(maker, value), 2) if platform else 0
         key = (
             *(graph.kinds[maker], number, -1 if made_from < 0 else graph.kinds[made_from], *names, 0),
             *(bool(outside), len(used) > 1, self._moved(maker, value)),
             min(self._read(value), _OFTEN) if platform else 0,
             bool(platform) and self._of_constants(maker),
-            min(self._large(maker, value), 2) if platform else 0,
+            large,
+            large > 1 and self._needed_between(value, used),
         )
         if key not in self._alike:
-            self._alike[key] = self._asked(value, maker, made_from, names, key[-6:])
+            self._alike[key] = self._asked(value, maker, made_from, names, key[-7:])
         return self._alike[key]
 
     def _asked(
@@ -214,7 +216,7 @@ class Storing:
         """What the rules say of a value, made by an op of the first operand that no other uses, and used by
         ops of these names."""
         graph, platform = self.graph, self.allocation.platform
-        inside, several, moved, read, of_constants, large = conditions
+        inside, several, moved, read, of_constants, large, between = conditions
         facts: dict[str, tuple[tuple[Any, ...], ...]] = {
             "on": ((platform,),),
             "made_by": ((graph.names[maker],),),
@@ -229,6 +231,7 @@ class Storing:
             "operands": ((min(len(graph.operands[maker]), _MANY),),),
             "of_constants": ((),) if of_constants else (),
             "large_operands": ((large,),) if platform else (),
+            "needed_between": ((),) if between else (),
         }
         op = graph.ops[maker]
         if self._rules.say("described", op.name):
@@ -244,6 +247,23 @@ class Storing:
         rank, taken = graph.types[result].true_rank, graph.operands[op]
         makers = (graph.definers[value] for value in taken if graph.types[value].true_rank >= rank)
         return sum(1 for maker in makers if maker < 0 or not say("broadcasts", graph.plain[maker]))
+
+    def _needed_between(self, value: int, users: Sequence[int]) -> bool:
+        """Whether one of several users also takes what is made from the value by way of a stored one."""
+        taken = self.graph.operands
+        return len(users) > 1 and any(
+            self._is_behind(other, value) for user in users for other in taken[user] if other != value
+        )
+
+    def _is_behind(self, later: int, value: int) -> bool:
+        """Whether a value is made from another one by way of a stored one, or is one that is stored."""
+        graph, maker = self.graph, self.graph.definers[later]
+        if maker < 0 or not graph.needed(maker) >> graph.definers[value] & 1:
+            return False
+        how = self.at(later)
+        return (how.stored and not how.again) or any(
+            self._is_behind(each, value) for each in graph.operands[maker] if each != value
+        )
 
     def _moved(self, op: int, value: int) -> bool:
         """Whether a value is in another memory than its operand."""

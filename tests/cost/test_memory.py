@@ -75,6 +75,16 @@ def _late(x: Any, y: Any) -> Any:
     return (product @ (product @ y))[:8, :8] @ part
 
 
+def _gated(x: Any, y: Any, z: Any, w: Any) -> Any:
+    gated = x * y
+    return (gated * (gated * z @ w)) @ w
+
+
+def _gated_twice(x: Any, y: Any, z: Any, w: Any) -> Any:
+    gated = x * y
+    return (gated * z @ w) @ (gated * w)
+
+
 def _differences(x: Any, y: Any, z: Any) -> Any:
     d = x[:, None] - y[None]
     return jnp.sin(d) * (lax.sort(jnp.sum(d * d, -1) @ z) @ z.T)[:, :, None]
@@ -241,8 +251,11 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], int]] = {
     "updated twice": (
         lambda x, y, i: lax.dynamic_slice(_updated(_updated(x, y, i), 2 * y, 2 * i), (i, i), (8, 8)),
         [plain(64, 64), plain(8, 64), jax.ShapeDtypeStruct((), jnp.int32)],  # type: ignore[no-untyped-call]
-        16 * KIB,
+        16 * KIB + 4,
     ),
+    # Stored for a user that comes behind a product of matrices with it, as activations are for gradients.
+    "kept for a gradient": (_gated, [plain(64, 64)] * 4, 32 * KIB),
+    "repeated for both users": (_gated_twice, [plain(64, 64)] * 4, 32 * KIB),
 }
 
 
