@@ -13,6 +13,7 @@ from ..exporters.lowering.lowering import runnable
 from ..exporters.lowering.writer import array_type
 from ..exporters.tokens import is_token, without_tokens
 from ..exporters.wide import wide
+from ..importers.dialects.reaching import check_computations
 from ..importers.sources.compiling import load, refused
 from ..importers.sources.jax import visible
 from ..notations.frontend_attributes import calls_back
@@ -202,6 +203,9 @@ def _check(result: Result, main: FunctionOp) -> None:
         raise ShardlogError("the program changes its arguments in place", where="compile", hint="return them")
     if not interface.alive and (call := next(calls(result), None)):
         raise lacking(call[0])
+    if LOCAL not in result.module.operation.attributes:  # which is checked where it is read
+        with result.module.context:
+            check_computations(result.module)
     if not interface.callbacks and (called := next(filter(calls_back, ops_in(result.module)), None)):
         message, hint = "the program calls back into Python", "compile the result of jax.jit(f).lower(...)"
         raise ShardlogError(message, where=result.source.line(location(called)), hint=hint)

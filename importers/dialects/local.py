@@ -69,15 +69,13 @@ def _grid_of_device(attribute: Any, grids: Collection[str]) -> str:
     raise ShardlogError(f"no grid {attribute}, and {DEVICE_OF} names it", hint=hint)
 
 
-def _annotated(function: FunctionOp) -> Any:
-    """The function or the first op in it that has an annotation; None if there is none."""
+def _is_annotated(function: FunctionOp) -> bool:
+    """Whether a function or an op in it has an annotation."""
     given = boundary_attributes(function, "arg_attrs") + boundary_attributes(function, "res_attrs")
-    if any("sdy.sharding" in entry for entry in given):
-        return function
-    for op in operations_in(function):
-        if op.name == "sdy.sharding_constraint" or "sdy.sharding" in op.attributes:
-            return op
-    return None
+    return any("sdy.sharding" in entry for entry in given) or any(
+        op.name == "sdy.sharding_constraint" or "sdy.sharding" in op.attributes
+        for op in operations_in(function)
+    )
 
 
 def to_global(module: ir.Module) -> None:
@@ -168,14 +166,14 @@ class Global:
         annotations. Raises ShardlogError for one that has both annotations and collectives."""
         functions = list[Any]()
         for function in symbols(self.module, "func.func").values():
-            annotated = _annotated(function)
-            if annotated is not None and any(op.name.startswith("shard.") for op in operations_in(function)):
-                message = (
-                    "an annotation of a whole tensor in the program of each device, which has collectives"
-                )
-                hint = "take the annotations out; or the collectives, and partitioning finds them"
-                raise ShardlogError(message, where=location(annotated), hint=hint)
-            if annotated is None and len(function.regions[0].blocks):
+            annotated = _is_annotated(function)
+            own = next((op for op in operations_in(function) if op.name.startswith("shard.")), None)
+            if annotated and own is not None:
+                name = symbol(function.name.value)
+                message = f"{own.name} is of the program of a device, and {name} annotates whole tensors"
+                hint = "leave out one of both; shardlog partition --as shard writes the program of a device"
+                raise ShardlogError(message, where=location(own), hint=hint)
+            if not annotated and len(function.regions[0].blocks):
                 functions.append(function)
         return functions
 

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
 from ...errors import ShardlogError
+from ...program.devices import Devices
 from ...program.function import location
-from ...program.meshes import symbol
-from ...program.mlir.modules import operations_in
+from ...program.meshes import Mesh, symbol
+from ...program.mlir.modules import operations_in, symbols
 from ...program.mlir.origins import location_text, origin
-from ...program.mlir.types import FunctionOp, Operation
+from ...program.mlir.types import FunctionOp, Operation, Value
+from ...program.shardings import read_mesh
 from ...rulebook.shipped import shipped
 from .grids import axis_lists, integers
 
 _HINT = (
     "reduce what it depends on first: shard.all_reduce along that axis, with reduction = max if one device "
     "is enough, or min if all must agree"
+)
+_HINT_OF_JAX = (
+    "reduce what it depends on first: jax.lax.pmax over that axis if one device is enough, or pmin if all "
+    "must agree"
 )
 
 
@@ -42,86 +53,195 @@ def check_reached(function: FunctionOp, sizes: Sequence[int], alike: Sequence[Co
     between devices that wait for each other there.
     """
     if exchanges_inside(function):
-        _Check(function, operations_in(function.operation), sizes, alike).run()
+        differs = [[axis for axis in range(len(sizes)) if axis not in axes] for axes in alike]
+        names = [str(axis) for axis in range(len(sizes))]
+        _Check(function.operation, names, sizes, symbol(function.name.value), _HINT).run(differs)
 
 
+def check_computations(module: ir.Module) -> None:
+    """Checks the manual computations of a module, as ``check_reached`` does programs of each device."""
+    if not any(op.name in _exchanges() for op in operations_in(module)):
+        return
+    meshes = {
+        name: read_mesh(name, op.attributes["mesh"]) for name, op in symbols(module, "sdy.mesh").items()
+    }
+    functions = symbols(module, "func.func")
+    for op in operations_in(module):
+        if op.name == _COMPUTATION and not _is_inside(op):
+            _check_computation(op, meshes, functions)
+
+
+_COMPUTATION = "sdy.manual_computation"
+
+
+def _is_inside(op: Operation) -> bool:
+    """Whether a manual computation is in another one."""
+    around = op.operation.parent
+    while around is not None and around.name != _COMPUTATION:
+        around = around.parent
+    return around is not None
+
+
+def _check_computation(op: Operation, meshes: Mapping[str, Mesh], functions: Mapping[str, Any]) -> None:
+    references = [each.mesh_or_ref for each in _in_shardings(op)]
+    used = {each.value for each in references if isinstance(each, ir.FlatSymbolRefAttr)}
+    named = [meshes[name] for name in sorted(used) if name in meshes and meshes[name].axes]
+    if len(named) != 1 or named[0].device_ids:  # numbers of devices say nothing about their places then
+        return
+    names, sizes = [name for name, _ in named[0].axes], [size for _, size in named[0].axes]
+    what = f"the manual computation{_line(op)}"
+    _Check(op.operation, names, sizes, what, _HINT_OF_JAX, functions).run(_differs(op, names))
+
+
+def _in_shardings(op: Operation) -> list[Any]:
+    """The shardings of what a manual computation is given."""
+    each = sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings
+    return [sdy.TensorShardingAttr(sharding) for sharding in each]
+
+
+def _differs(op: Operation, names: Sequence[str]) -> list[list[int]]:
+    """The axes along which devices are given something else, by argument of a manual computation."""
+    differs = list[list[int]]()
+    for each in _in_shardings(op):
+        entries = map(sdy.DimensionShardingAttr, each.dimension_shardings)
+        axes = [axis for entry in entries for axis in entry.axes] + [*each.unreduced_axes]
+        named = {sdy.AxisRefAttr(axis).name for axis in axes}
+        differs.append([axis for axis, name in enumerate(names) if name in named])
+    return differs
+
+
+@dataclass
 class _Check:
-    def __init__(
-        self,
-        function: FunctionOp,
-        ops: Sequence[Any],
-        sizes: Sequence[int],
-        alike: Sequence[Collection[int]],
-    ) -> None:
-        self.function, self.ops, self.alike = function, ops, alike
-        self.numbers = {op: number for number, op in enumerate(ops)}
-        self.values = list[Any]()  # by number
-        self.number = dict[Any, int]()
-        self.facts = defaultdict[str, list[tuple[Any, ...]]](list)
-        self.facts["axis"] = [(axis,) for axis, size in enumerate(sizes) if size > 1]
+    """A program of each device: the op whose region it is. ``axes`` are the names of axes, ``what`` is that
+    of the program."""
 
-    def run(self) -> None:
-        arguments = self.function.regions[0].blocks[0].arguments
-        for value, axes in zip(arguments, self.alike, strict=True):
-            self.facts["given"] += [
-                (self.of(value), axis) for (axis,) in self.facts["axis"] if axis not in axes
-            ]
-        for number, op in enumerate(self.ops):
-            self.read(number, op)
-        found = shipped("dialects/alike").evaluate(self.facts)
+    program: Operation
+    axes: Sequence[str]
+    sizes: Sequence[int]
+    what: str
+    hint: str
+    functions: Mapping[str, Any] = field(default_factory=dict)
+    ops: list[Operation] = field(default_factory=list)  # by number; those of a function once for each call
+    values: list[Value] = field(default_factory=list)  # by number
+    facts: dict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
+
+    def run(self, differs: Sequence[Collection[int]]) -> None:
+        """``differs``: the axes along which devices are given something else, by argument."""
+        self.devices = Devices(self.sizes)
+        facts, step = self.facts, self.devices.count
+        for axis, size in enumerate(self.sizes):
+            if size > 1:
+                facts["axis"].append((axis,))
+                facts["stride"].append((axis, step // size, step))
+            step //= size
+        known = dict[Value, int]()
+        block = self.program.regions[0].blocks[0]
+        self.note_given(block, differs, known)
+        self.read_block(block, None, known, ())
+        found = shipped("dialects/alike").evaluate(facts)
         if found["blocked"]:
             outer, axis, op = min(found["blocked"])
             source = min(value for other, along, value in found["because"] if (other, along) == (outer, axis))
             self.refuse(outer, op, axis, source)
 
-    def of(self, value: Any) -> int:
-        """The number of a value."""
-        if value not in self.number:
-            self.number[value] = len(self.values)
-            self.values.append(value)
-        return self.number[value]
+    def note_given(
+        self, block: ir.Block, differs: Sequence[Collection[int]], known: dict[Value, int]
+    ) -> None:
+        """Notes along which axes the arguments of a block differ."""
+        for value, axes in zip(block.arguments, differs, strict=True):
+            number = self.of(value, known)
+            self.facts["given"] += [(number, axis) for (axis,) in self.facts["axis"] if axis in axes]
 
-    def read(self, number: int, op: Operation) -> None:
-        """Notes the facts about an op."""
-        facts = self.facts
+    def of(self, value: Value, known: dict[Value, int]) -> int:
+        """The number of a value."""
+        if value not in known:
+            known[value] = len(self.values)
+            self.values.append(value)
+        return known[value]
+
+    def read_block(
+        self, block: ir.Block, outer: int | None, known: dict[Value, int], called: tuple[str, ...]
+    ) -> None:
+        for op in block.operations:
+            self.read(op.operation, outer, known, called)
+
+    def read(
+        self, op: Operation, outer: int | None, known: dict[Value, int], called: tuple[str, ...]
+    ) -> None:
+        """Notes the facts about an op, and about those in its regions."""
+        facts, number = self.facts, len(self.ops)
+        self.ops.append(op)
         facts["op"].append((number, op.name))
-        facts["operand"] += [(number, i, self.of(value)) for i, value in enumerate(op.operands)]
-        facts["result"] += [(number, i, self.of(value)) for i, value in enumerate(op.results)]
-        if (outer := self.numbers.get(op.operation.parent)) is not None:
+        facts["operand"] += [(number, i, self.of(value, known)) for i, value in enumerate(op.operands)]
+        facts["result"] += [(number, i, self.of(value, known)) for i, value in enumerate(op.results)]
+        if outer is not None:
             facts["inside"].append((number, outer))
-        listed = _listed(op)
+        listed = self.listed(op, number)
         facts["listed"] += [(number, position, axis) for position, axis in enumerate(listed)]
         facts["lists_axes"] += [(number,)] * bool(listed)
-        for r, region in enumerate(op.regions):
+        if (constant := _constant(op)) is not None:
+            facts["constant"].append((self.of(op.results[0], known), constant))
+        regions = [(region, known) for region in op.regions]
+        if op.name == "func.call":
+            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            if callee in self.functions and callee not in called:
+                regions, called = [(self.functions[callee].operation.regions[0], {})], (*called, callee)
+        if op.name == _COMPUTATION:  # in another one
+            self.note_given(op.regions[0].blocks[0], _differs(op, self.axes), known)
+        for r, (region, inner) in enumerate(regions):
             facts["region"].append((number, r))
             for block in region.blocks:
+                taken = enumerate(block.arguments)
+                facts["taken"] += [(number, r, i, self.of(value, inner)) for i, value in taken]
+                self.read_block(block, number, inner, called)
                 handed = [value for end in list(block.operations)[-1:] for value in end.operation.operands]
-                facts["taken"] += [(number, r, i, self.of(value)) for i, value in enumerate(block.arguments)]
-                facts["handed"] += [(number, r, i, self.of(value)) for i, value in enumerate(handed)]
+                facts["handed"] += [(number, r, i, self.of(value, inner)) for i, value in enumerate(handed)]
+
+    def listed(self, op: Operation, number: int) -> list[int]:
+        """The axes that an op on a grid names, outermost first; those along which devices of its groups
+        differ, for a collective of StableHLO."""
+        if _GROUPS in op.attributes:
+            groups = np.asarray(op.attributes[_GROUPS])
+            places = np.stack(
+                np.unravel_index(np.clip(groups, 0, self.devices.count - 1), self.devices.sizes)
+            )
+            axes = [axis for axis, each in enumerate(places) if (each != each[:, :1]).any()]
+            if not np.array_equal(np.sort(np.sort(groups), 0), np.sort(np.sort(self.devices.along(axes)), 0)):
+                self.facts["incomplete"].append((number,))
+            return axes
+        if "grid" not in op.attributes:
+            return []
+        if op.name in _exchanges() and "split_axes" in op.attributes:  # neighbours exchange halos
+            return [axis for axes in axis_lists(op.attributes["split_axes"]) for axis in axes]
+        return [axis for label in ("grid_axes", "axes") for axis in integers(op.attributes.get(label))]
 
     def refuse(self, outer: int, op: int, axis: int, source: int) -> None:
         """Raises ShardlogError for a collective in a branch or loop that depends on a value."""
         waiting = f"{self.ops[op].name}{_line(self.ops[op])} waits for them"
-        message = f"devices along axis {axis} may decide differently, and {waiting}: it depends on "
-        raise ShardlogError(message + self.name(source), where=location(self.ops[outer]), hint=_HINT)
+        message = (
+            f"devices along axis {self.axes[axis]} may decide differently, and {waiting}: it depends on "
+        )
+        raise ShardlogError(message + self.name(source), where=location(self.ops[outer]), hint=self.hint)
 
     def name(self, number: int) -> str:
         """What a value is, for a message."""
         value = self.values[number]
-        arguments = list(self.function.regions[0].blocks[0].arguments)
+        arguments = list(self.program.regions[0].blocks[0].arguments)
         if value in arguments:
-            return f"argument {arguments.index(value)} of {symbol(self.function.name.value)}"
+            return f"argument {arguments.index(value)} of {self.what}"
         op = value.owner.operation  # values begin to differ nowhere else
         return f"{op.name}{_line(op)}"
 
 
-def _listed(op: Operation) -> list[int]:
-    """The axes that an op on a grid names, outermost first."""
-    if "grid" not in op.attributes:
-        return []
-    if op.name in _exchanges() and "split_axes" in op.attributes:  # neighbours exchange halos
-        return [axis for axes in axis_lists(op.attributes["split_axes"]) for axis in axes]
-    return [axis for label in ("grid_axes", "axes") for axis in integers(op.attributes.get(label))]
+_GROUPS = "replica_groups"
+
+
+def _constant(op: Operation) -> int | None:
+    """The number that an op gives; None for others."""
+    value = op.attributes["value"] if "value" in op.attributes and not len(op.operands) else None
+    if not isinstance(value, ir.DenseIntElementsAttr) or not value.is_splat:
+        return None
+    return int(ir.IntegerAttr(value.get_splat_value()).value)
 
 
 def _line(op: Operation) -> str:

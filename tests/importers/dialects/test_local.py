@@ -435,7 +435,7 @@ def test_a_loop_with_collectives_that_was_written_runs_again() -> None:
     np.testing.assert_array_equal(np.concatenate(rows), whole)
 
 
-def test_annotations_of_whole_tensors_are_refused_beside_collectives() -> None:
+def test_annotations_of_whole_tensors_are_refused_beside_ops_of_a_device() -> None:
     text = """
 shard.grid @g(shape = 2)
 func.func @main(%x: tensor<6xf32>) -> tensor<12xf32> {
@@ -445,11 +445,19 @@ func.func @main(%x: tensor<6xf32>) -> tensor<12xf32> {
   return %1 : tensor<12xf32>
 }
 """
-    for each in (text, text.replace(" annotate_for_users", "")):
-        with pytest.raises(
-            ShardlogError, match="an annotation of a whole tensor in the program of each device"
-        ):
-            shardlog.run(each)
+    gather = text.splitlines()[5]
+    for op, line in {
+        "shard.all_gather": gather,
+        "shard.process_linear_index": f"  %i = shard.process_linear_index on @g : index\n{gather}",
+    }.items():
+        for each in (text, text.replace(" annotate_for_users", "")):
+            with pytest.raises(ShardlogError) as refused:
+                shardlog.run(each.replace(gather, line))
+            assert (
+                refused.value.message
+                == f"{op} is of the program of a device, and @main annotates whole tensors"
+            )
+            assert refused.value.where.endswith(":6:8")
 
 
 def test_each_function_has_its_own_form() -> None:

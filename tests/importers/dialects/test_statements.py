@@ -122,6 +122,18 @@ def test_regions_and_lines() -> None:
     )
 
 
+def test_tiles() -> None:
+    text = (
+        "%0 = linalg.pack %x padding_value(%c : f32) outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] "
+        "inner_tiles = [6, %n] into %e : tensor<12x12xf32> -> tensor<2x?x6x?xf32>"
+    )
+    assert generic(text).startswith('%0 = "linalg.pack"(%x, %e, %c, %n) {')
+    assert "operandSegmentSizes = array<i32: 1, 1, 1, 1>" in generic(text)
+    text = "%0 = linalg.unpack %x inner_dims_pos = [0] inner_tiles = [4] into %e : "
+    text += "tensor<2x4xi8> -> tensor<8xi8>"
+    assert generic(text).endswith(": (tensor<2x4xi8>, tensor<8xi8>) -> tensor<8xi8>")
+
+
 def test_an_op_in_place_of_a_region_takes_what_is_reduced_into_first() -> None:
     text = "%0 = linalg.reduce { arith.subi } ins(%x : tensor<5xi8>) outs(%e : tensor<i8>) dimensions = [0]"
     assert '"arith.subi"(%short_1, %short_0)' in generic(text)
