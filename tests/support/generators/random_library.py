@@ -5,6 +5,8 @@ As in `random_ops.py`, each function writes one op (and what brings its result b
 
 from __future__ import annotations
 
+from math import prod
+
 from .random_blocks import Block, Value
 from .random_ops import folded, integers
 
@@ -151,8 +153,8 @@ def call(b: Block) -> None:
 
 def collective(b: Block) -> None:
     x = b.pick(rank=1)
-    if not x:
-        return
+    if not x or max(prod(size for _, size in mesh.axes) for mesh in b.module.meshes) < 2:
+        return  # groups and pairs are of two devices
     d = b.number(0, len(x.shape) - 1)
     e = b.number(0, len(x.shape) - 1)
     even = [i for i, n in enumerate(x.shape) if n % 2 == 0]
