@@ -65,7 +65,7 @@ def open(path: str | Path) -> Session:  # noqa: A001 - as a file is opened
     return Session(saved=open_saved(path))
 
 
-def _check_keywords(source: Any, keywords: dict[str, Any]) -> None:
+def _check_keywords(source: object, keywords: dict[str, Any]) -> None:
     """Raises ShardlogError for keywords that are neither options nor arguments of the function."""
     if callable(source) and any(p.kind is p.VAR_KEYWORD for p in signature(source).parameters.values()):
         return

@@ -34,7 +34,7 @@ class Auto:
     ``plan`` is the ``AutoPlan``: a mesh, specs, seconds and bytes.
     """
 
-    def __init__(self, function: Any, program: Any, options: AutoOptions, plan: AutoPlan) -> None:
+    def __init__(self, function: object, program: object, options: AutoOptions, plan: AutoPlan) -> None:
         self._function, self._program, self._options = function, program, options
         self.plan = plan
 
@@ -96,7 +96,7 @@ class Auto:
         """The program that each device runs."""
         return self.session.partition(topology=self.plan.topology, memory=self.plan.memory)
 
-    def jit(self, **options: Any) -> Any:
+    def jit(self, **options: object) -> Any:
         """The function, compiled with the costed program: ``shardlog.jit`` with these shardings.
 
         ``options`` are options of ``shardlog.jit``. A function of ``jax.jit`` keeps its static and donated

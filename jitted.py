@@ -34,20 +34,20 @@ def jit(
     fun: Callable[..., Any] = _UNSPECIFIED,
     /,
     *,
-    in_shardings: Any = _UNSPECIFIED,
-    out_shardings: Any = _UNSPECIFIED,
+    in_shardings: object = _UNSPECIFIED,
+    out_shardings: object = _UNSPECIFIED,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
     keep_unused: bool = False,
-    device: Any = None,
+    device: object = None,
     backend: str | None = None,
-    inline: Any = False,
+    inline: object = False,
     compiler_options: dict[str, Any] | None = None,
     devices: Sequence[Any] | None = None,
     partitioner: Partitioner = "xla",
-    **options: Any,
+    **options: object,
 ) -> Any:
     """``jax.jit`` with shardings that shardlog decides; the program runs with exactly these.
 
@@ -110,7 +110,7 @@ class _Decided:
                 raise ShardlogError(f"there is no option {name}", where="jit", hint=hint)
         return cls(Options(**options), devices, partitioner, partition)
 
-    def choose(self, lowered: Any, devices: tuple[Any, ...]) -> ChosenModule:
+    def choose(self, lowered: object, devices: tuple[Any, ...]) -> ChosenModule:
         """The program for a function that JAX lowered."""
         from .executing.compiling import chosen
 

@@ -26,7 +26,7 @@ _EXPECTED = {
 }
 
 
-def adding(relation: Relation, facts: Any) -> Callable[[Store, int | None], None] | None:
+def adding(relation: Relation, facts: object) -> Callable[[Store, int | None], None] | None:
     """A function that adds the facts of a table, which is read now, to a store with so many bytes of memory;
     None where facts are tuples. Raises EngineError if they do not fit."""
     columns = _fitting(relation, facts)
@@ -41,7 +41,7 @@ def adding(relation: Relation, facts: Any) -> Callable[[Store, int | None], None
     return lambda store, memory: store.add_columns(relation.name, converted, memory)
 
 
-def tuples_of(relation: Relation, facts: Any) -> Iterator[list[Any]]:
+def tuples_of(relation: Relation, facts: object) -> Iterator[list[Any]]:
     """Facts that are tuples, many at once. Raises EngineError if they are no such thing."""
     if isinstance(facts, str | bytes) or not isinstance(facts, Iterable):
         raise EngineError(f"`{relation.name}`: expected tuples or a table, found {facts!r}")
@@ -53,13 +53,13 @@ def tuples_of(relation: Relation, facts: Any) -> Iterator[list[Any]]:
         yield piece
 
 
-def rows_of(relation: Relation, facts: Any) -> list[Any]:
+def rows_of(relation: Relation, facts: object) -> list[Any]:
     """Facts as tuples. Raises EngineError if they are neither tuples nor a table of so many columns."""
     columns = _fitting(relation, facts)
     return list(chain(*tuples_of(relation, facts))) if columns is None else _by_row(columns)
 
 
-def _fitting(relation: Relation, facts: Any) -> list[Any] | None:
+def _fitting(relation: Relation, facts: object) -> list[Any] | None:
     """The columns of a table, as many as the relation has; None where facts are tuples."""
     columns = _columns(relation, facts)
     if columns is not None and len(columns) != len(relation.columns):
@@ -90,7 +90,7 @@ def _columns(relation: Relation, facts: Any) -> list[Any] | None:
     return None
 
 
-def _arrow_columns(relation: Relation, facts: Any) -> list[Any]:
+def _arrow_columns(relation: Relation, facts: object) -> list[Any]:
     import pyarrow
 
     try:
@@ -108,7 +108,7 @@ def _holds_tuples(facts: Array) -> bool:
     return facts.dtype == object and len(facts) > 0 and isinstance(facts[0], tuple | list)
 
 
-def _converted(relation: Relation, declared: Column, column: Any) -> FactColumn:
+def _converted(relation: Relation, declared: Column, column: object) -> FactColumn:
     def misfit(value: object) -> EngineError:
         return EngineError(
             f"`{relation.name}`, column `{declared.name}`: expected {_EXPECTED[declared.type]}, found {value}"

@@ -106,7 +106,7 @@ class FunctorStore:
         return table
 
 
-def _results(functor: str, result: Any, count: int) -> Any:
+def _results(functor: str, result: object, count: int) -> Any:
     """The values that a function returned, as an array. Raises EngineError unless there are so many."""
     if isinstance(result, str | bytes) or not hasattr(result, "__len__"):
         raise EngineError(f"the functor `{functor}` returned {result!r}; expected {counted(count, 'value')}")

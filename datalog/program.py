@@ -144,7 +144,7 @@ class Program:
         """The relations of ``.output`` and ``.printsize``, in the order of declaration."""
         return self._program.outputs
 
-    def add(self, relation: str, facts: Any) -> None:
+    def add(self, relation: str, facts: object) -> None:
         """Adds facts: all of them, or none if one does not fit or there is no room for them.
 
         Facts are tuples, a NumPy array (structured, or of shape (tuples, columns)), a DataFrame, or an Arrow
@@ -179,7 +179,7 @@ class Program:
         add(self._store, self.limits.memory)
         self._given.add(relation)
 
-    def remove(self, relation: str, facts: Any) -> None:
+    def remove(self, relation: str, facts: object) -> None:
         """Removes facts that were added, given in any form that ``add`` takes.
 
         All of them are removed, or none if one does not fit, which raises EngineError. Those that are not

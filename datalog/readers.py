@@ -237,7 +237,7 @@ def _json(transfer: Transfer, text: str, where: str, plan: QueryPlan) -> Rows:
         raise ShardlogError(f"not JSON: {reason}", where=where) from None
 
 
-def _json_rows(transfer: Transfer, facts: Any, where: str, plan: QueryPlan) -> Rows:
+def _json_rows(transfer: Transfer, facts: object, where: str, plan: QueryPlan) -> Rows:
     if not isinstance(facts, list):
         raise ShardlogError("expected a list of facts", where=where, hint="as in [[1, 2], [2, 3]]")
     rows = []
@@ -252,7 +252,7 @@ def _json_rows(transfer: Transfer, facts: Any, where: str, plan: QueryPlan) -> R
     return rows
 
 
-def _from_json(columns: Sequence[Column], fact: Any, plan: QueryPlan) -> tuple[Any, ...]:
+def _from_json(columns: Sequence[Column], fact: object, plan: QueryPlan) -> tuple[Any, ...]:
     """The values of a list, or of an object with the names of the columns."""
     if isinstance(fact, dict):
         names = [column.name for column in columns]
@@ -274,7 +274,7 @@ def _from_json(columns: Sequence[Column], fact: Any, plan: QueryPlan) -> tuple[A
     return tuple(values)
 
 
-def _scalar(column: Column, value: Any) -> Any:
+def _scalar(column: Column, value: object) -> Any:
     """The value of a column that is not of records."""
     if column.type == "symbol":
         if isinstance(value, str):
@@ -289,7 +289,7 @@ def _scalar(column: Column, value: Any) -> Any:
     raise ValueError(f"{EXPECTED[column.type]} for `{column.name}`, found {json.dumps(value)}")
 
 
-def _fields_of_branch(column: Column, value: Any, plan: QueryPlan) -> Sequence[Column]:
+def _fields_of_branch(column: Column, value: object, plan: QueryPlan) -> Sequence[Column]:
     """The expected fields after the name of a branch."""
     branches = plan.branches[column.type_name]
     if isinstance(value, list) and value and isinstance(value[0], str) and value[0] in branches:
@@ -337,7 +337,7 @@ def _sqlite(transfer: Transfer, path: str, plan: QueryPlan) -> Rows:
     return rows
 
 
-def _stored(column: Column, value: Any, plan: QueryPlan) -> Any:
+def _stored(column: Column, value: object, plan: QueryPlan) -> Any:
     """The value of a column that a database has: it holds no NaN, and unsigned numbers as their bits."""
     if value is None and column.type == "float":
         return float("nan")

@@ -114,7 +114,7 @@ class Texts:
             literal, {name: self._value(kinds, name, value) for name, value in values.items()}
         )
 
-    def _value(self, kinds: Mapping[str, str], name: str, value: Any) -> str:
+    def _value(self, kinds: Mapping[str, str], name: str, value: object) -> str:
         if name not in kinds:
             return str(value)
         column = Column(name, plan_type(kinds[name]), kinds[name])

@@ -269,7 +269,7 @@ def _symbol_numbers(
     return {symbol: number for number, symbol in connection.execute("SELECT id, symbol FROM __SymbolTable")}
 
 
-def _signed(value: Any) -> Any:
+def _signed(value: object) -> Any:
     """A number that SQLite can hold: unsigned ones as their bits."""
     return value - (1 << 64) if isinstance(value, int) and value >= 1 << 63 else value
 

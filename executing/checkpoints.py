@@ -63,7 +63,7 @@ def _leaves(ocp: Any, directory: Path) -> dict[_Path, Any]:
     return {tuple(_name(key) for key in path): np.asarray(leaf) for path, leaf in flat}
 
 
-def _name(key: Any) -> str:
+def _name(key: object) -> str:
     for label in ("key", "idx", "name"):
         if hasattr(key, label):
             return str(getattr(key, label))

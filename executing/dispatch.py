@@ -46,7 +46,7 @@ Kept = dict[int, tuple[Any, ChosenModule]]  # by the identity of the first, a mo
 class ModuleChoice(Protocol):
     """How a function's programs are chosen, and what happens to it under transformations."""
 
-    def choose(self, lowered: Any, devices: tuple[Any, ...]) -> ChosenModule:
+    def choose(self, lowered: object, devices: tuple[Any, ...]) -> ChosenModule:
         """The module to compile for a ``jax.stages.Lowered``, which JAX lowered for these devices."""
 
     def transform(self, call: TracedCall, args: Sequence[Any]) -> Sequence[Any]:
@@ -64,7 +64,7 @@ class TracedCall:
     jaxpr: Any
     parameters: Mapping[str, Any]
 
-    def __call__(self, *args: Any) -> list[Any]:
+    def __call__(self, *args: object) -> list[Any]:
         bind: Any = jit_p.bind
         return list(bind(*args, **self.parameters))
 
@@ -76,7 +76,7 @@ def dispatched(function: Callable[..., Any], /, *, rules: ModuleChoice, **keywor
     plain: Any = jax.jit(_twin(function), **keywords)
     chosen: Kept = {}
 
-    def cache_miss(*args: Any, **kwargs: Any) -> Any:
+    def cache_miss(*args: object, **kwargs: object) -> Any:
         trace = core.trace_ctx.trace
         if _transforms_arrays(trace):
             inferred, flat = pjit._infer_params(plain._fun, plain._jit_info, args, kwargs)
@@ -114,7 +114,7 @@ class Jitted:
         """See ``jax.stages.Wrapped.trace``."""
         return _lowered_as_chosen(self._plain.trace(*args, **kwargs), self._rules, self._chosen)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: object, **kwargs: object) -> Any:
         """See ``jax.stages.Wrapped.lower``; it is compiled as calls are."""
         return self.trace(*args, **kwargs).lower()
 
@@ -132,14 +132,14 @@ class Jitted:
     def _cache_size(self) -> int:
         return int(self._made._cache_size())
 
-    def __get__(self: Any, instance: Any, owner: Any = None) -> Any:
+    def __get__(self: Any, instance: object, owner: object = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
         return f"<shardlog.jit of {vars(self)['__wrapped__']!r}>"
 
 
-def unjitted(function: Any) -> tuple[Any, dict[str, Any]]:
+def unjitted(function: object) -> tuple[Any, dict[str, Any]]:
     """The function that ``jax.jit`` was given, and the options, if it made this one."""
     if not isinstance(function, _jax.PjitFunction):
         return function, {}
@@ -185,13 +185,13 @@ def evaluating() -> Iterator[None]:
         yield
 
 
-def _lowered_as_chosen(traced: Any, rules: ModuleChoice, chosen: Kept) -> Any:
+def _lowered_as_chosen(traced: object, rules: ModuleChoice, chosen: Kept) -> Any:
     """A ``jax.stages.Traced`` that is lowered to the chosen module."""
 
     class Traced(type(traced)):  # type: ignore[misc]
         __slots__ = ()
 
-        def lower(self, *args: Any, **kwargs: Any) -> Any:
+        def lower(self, *args: object, **kwargs: object) -> Any:
             return _compiled_as_chosen(super().lower(*args, **kwargs), rules, chosen)
 
     traced.__class__ = Traced

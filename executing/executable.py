@@ -61,7 +61,7 @@ class Executable:
         """The optimised HLO that each device runs, as text."""
         return "\n".join(module.to_string() for module in self._loaded.hlo_modules())
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Runs the program; see the class."""
         import jax
 

@@ -170,7 +170,7 @@ def widened(array: Array) -> Array:
     return array if exact else array.astype(np.float64)
 
 
-def flat(results: Any) -> Arrays:
+def flat(results: object) -> Arrays:
     """The results of a program, as NumPy arrays."""
     import jax
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
 
-def placed(leaf: Any, sharding: Sharding) -> jax.Array:
+def placed(leaf: object, sharding: Sharding) -> jax.Array:
     """An array, or a value that converts to one, as a ``jax.Array`` with a sharding. The first device along
     the axes of an unreduced sum has the whole value, and the others zeros. For a maximum or minimum each has
     the whole value."""

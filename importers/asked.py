@@ -98,11 +98,11 @@ def _are_texts(given: Given) -> TypeGuard[str | Sequence[str]]:
     return isinstance(given, str) or sequence
 
 
-def _is_leaf(x: Any) -> bool:
+def _is_leaf(x: object) -> bool:
     return x is None or isinstance(x, str) or hasattr(x, "spec") or hasattr(x, "unreduced")
 
 
-def _flat(name: str, specs: Any) -> Iterator[tuple[str, Any]]:
+def _flat(name: str, specs: object) -> Iterator[tuple[str, Any]]:
     """The shardings of a tree whose root has a name, by the names of its leaves."""
     if _is_leaf(specs):
         yield name, specs
@@ -113,7 +113,7 @@ def _flat(name: str, specs: Any) -> Iterator[tuple[str, Any]]:
         yield name + keystr(path), spec
 
 
-def _arguments(targets: Targets, given: Any, interface: Interface) -> Iterator[tuple[str, Any]]:
+def _arguments(targets: Targets, given: object, interface: Interface) -> Iterator[tuple[str, Any]]:
     """The shardings in a tree prefix of the positional arguments, by argument name.
 
     Arguments that ``jax.jit`` drops are left out.
@@ -166,7 +166,7 @@ def _text(targets: Targets, name: str, spec: Any) -> str:
     return f"[{', '.join(dims)}]{_unreduced(spec)}"
 
 
-def _dimension(entry: Any) -> str:
+def _dimension(entry: object) -> str:
     """An entry of a PartitionSpec as Shardy has it; as with JAX, other axes are added to none but
     ``P.UNCONSTRAINED``."""
     if entry is None:

@@ -65,7 +65,7 @@ def agreement(run: RunData) -> XlaAgreement | None:
     return XlaAgreement(ops, equal, tuple(different[:_SHOWN]))
 
 
-def _is_op(op: Any) -> bool:
+def _is_op(op: object) -> bool:
     return op is not None and not isinstance(op, ir.Value)
 
 

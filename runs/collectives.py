@@ -142,7 +142,7 @@ class OpNames:
         """The op that a collective serves, as ``item``."""
         return self.as_read(purpose.op.operation)
 
-    def as_read(self, op: Any) -> Op | None:
+    def as_read(self, op: object) -> Op | None:
         """An op as it was in the program that was read, or None where it was not there."""
         item = self._items.get(op)
         return None if item is None else self._record.op(item)
@@ -159,7 +159,7 @@ class OpNames:
             return self._added(purpose), 0
         return op, min(purpose.slot, len(op.roles) - 1)
 
-    def served(self, purpose: Any) -> str:
+    def served(self, purpose: object) -> str:
         """The value, slot and op that a collective serves."""
         op, slot = self.of(purpose)
         place = at(op.where, op.stack)

@@ -97,6 +97,6 @@ def _turns(result: Result) -> Lines:
     return lines
 
 
-def _suffixes(facts: Mapping[str, Any], *before: Any) -> list[tuple[str, str]]:
+def _suffixes(facts: Mapping[str, Any], *before: object) -> list[tuple[str, str]]:
     """Facts as pairs of the relation and the rest of the line after the key, tab included."""
     return [(relation, line) for relation, rows in facts.items() for line in _lines(rows, "", *before)]

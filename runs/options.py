@@ -30,7 +30,7 @@ def machine_of_costs(topology: str | None) -> str:
     return TOPOLOGY if topology is None else topology
 
 
-def memory_of(given: Any) -> int:
+def memory_of(given: object) -> int:
     """A size in bytes, from a number or a text such as "16GiB".
 
     Raises ValueError for anything else.

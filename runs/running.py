@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @no_collections()
 def run_with(
-    source: Any,
+    source: object,
     options: Options,
     progress: Callable[[str, float], None] | None = None,
     dropped: Collection[Cell] = (),
@@ -107,7 +107,11 @@ class _ReadProgram:
 
 
 def _read(
-    source: Any, options: Options, tell: Callable[[str, float], None], dropped: Collection[Cell], names: bool
+    source: object,
+    options: Options,
+    tell: Callable[[str, float], None],
+    dropped: Collection[Cell],
+    names: bool,
 ) -> _ReadProgram:
     """Reads a source, annotates it as the options say, and imports it without the annotations of the cells
     ``dropped``."""
@@ -141,7 +145,7 @@ def _read(
     return _ReadProgram(module, text, options, book, program, tactics, last, completion, names_read)
 
 
-def _annotated(source: Any, options: Options) -> tuple[ir.Module, Text, Options, bool]:
+def _annotated(source: object, options: Options) -> tuple[ir.Module, Text, Options, bool]:
     """The module of a source with the annotations of the options, as text and options describe it.
 
     Last comes whether the module was converted, so that it is not as it was written.

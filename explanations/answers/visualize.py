@@ -167,7 +167,7 @@ class Picture:
         return ", ".join(f"dim {d}: {self._extent(d, tile)}" for d in range(len(self.dims)))
 
 
-def visualize(sharding: Any, shape: Sequence[int] | None = None, mesh: Any = None) -> Picture:
+def visualize(sharding: object, shape: Sequence[int] | None = None, mesh: object = None) -> Picture:
     """A picture of the devices that hold each part of a tensor.
 
     ``sharding`` is a ``jax.sharding.NamedSharding``, or a text such as ``[{"data"}, {}]`` or ``<@mesh,
@@ -212,7 +212,7 @@ def _axis_text(mesh: Sequence[tuple[str, int]]) -> Any:
     return lambda axis: axis[0] if axis[2] == sizes[axis[0]] else f"{axis[0]}:({axis[1]}){axis[2]}"
 
 
-def _named(sharding: Any, shape: tuple[int, ...] | None) -> Picture:
+def _named(sharding: object, shape: tuple[int, ...] | None) -> Picture:
     if not hasattr(sharding, "spec") or not hasattr(sharding, "mesh"):
         raise ShardlogError(
             f"cannot show a {type(sharding).__name__}",

@@ -21,7 +21,7 @@ class Sums:
     def __init__(self, program: PartitionedRun) -> None:
         self._program, self._lowering = program, program.traits.lowering
 
-    def begin(self, purpose: Any, primes: set[int]) -> list[Any]:
+    def begin(self, purpose: object, primes: set[int]) -> list[Any]:
         """The ops that make the partial sums over some axes that a collective combines, where others hand
         them on to the op that it serves."""
         ops, seen = dict[Any, None](), set[Any]()
@@ -70,7 +70,7 @@ class Sums:
             if number < len(last.operands):
                 yield last.operands[number]
 
-    def _is_partial(self, value: Any, primes: set[int]) -> bool:
+    def _is_partial(self, value: object, primes: set[int]) -> bool:
         return any(self._among(home.partial, primes) for home in self._program.homes.get(value, ()))
 
     def _among(self, pieces: Pieces, primes: set[int]) -> bool:

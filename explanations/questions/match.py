@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import Any
 
 from ...program.ids import Item
 from ...runs.records.record import Op, RunRecord, TensorValue
@@ -74,7 +73,7 @@ class _Numbers:
     def __init__(self) -> None:
         self._of: dict[Hashable, int] = {}
 
-    def __call__(self, *thing: Any) -> int:
+    def __call__(self, *thing: object) -> int:
         return self._of.setdefault(thing, len(self._of))
 
 

@@ -144,7 +144,7 @@ def _sharding(result: Result, value: Any) -> Sharding:
         return shardings.read(list(every)[value.result_number])
 
 
-def _home(result: Result, program: Partitioned, value: Any) -> Layout:
+def _home(result: Result, program: Partitioned, value: object) -> Layout:
     return next(iter(program.homes.get(value, ())), _propagated(result, program.axes, value))
 
 

@@ -47,7 +47,7 @@ class _Numbered:
     def __init__(self) -> None:
         self.of: dict[Any, int] = {}
 
-    def __call__(self, entry: Any) -> int:
+    def __call__(self, entry: object) -> int:
         return self.of.setdefault(entry, len(self.of))
 
 

@@ -20,7 +20,7 @@ from ...program.devices import Devices
 from ...program.function import location
 from ...program.meshes import SubAxis
 from ...program.mlir.modules import copy_of, is_used, operations_in, symbols
-from ...program.mlir.types import Operation, Value
+from ...program.mlir.types import FunctionOp, Operation, Value
 from ...rulebook.shipped import shipped
 from .grids import MeshGrid
 from .places import DeviceValues
@@ -91,14 +91,14 @@ class _Local:
                 del self.module.operation.attributes[label]
 
     def op(
-        self, name: str, operands: Sequence[Any], types: Sequence[Any], attributes: Any, place: Any
+        self, name: str, operands: Sequence[Any], types: Sequence[ir.Type], attributes: Any, place: Any
     ) -> Any:
         return ir.Operation.create(
             name, results=list(types), operands=list(operands), attributes=attributes, ip=place
         )
 
     def replace(
-        self, op: Any, name: str, operands: Sequence[Any], attributes: dict[str, ir.Attribute]
+        self, op: Any, name: str, operands: Sequence[Value], attributes: dict[str, ir.Attribute]
     ) -> None:
         """Replaces an op by one of the dialect."""
         types = [result.type for result in op.results]
@@ -135,7 +135,7 @@ class _Local:
             result.replace_all_uses_with(collective.results[0])
         op.erase()
 
-    def axes_of(self, groups: npt.NDArray[Any], *, ordered: bool) -> list[int] | None:
+    def axes_of(self, groups: npt.NDArray[np.int64], *, ordered: bool) -> list[int] | None:
         """The axes of the grid along which devices of a group differ, outermost first; None for other
         groups."""
         key = groups.shape, groups.tobytes(), ordered
@@ -143,7 +143,7 @@ class _Local:
             self._axes[key] = self.find_axes(groups, ordered)
         return self._axes[key]
 
-    def find_axes(self, groups: npt.NDArray[Any], ordered: bool) -> list[int] | None:
+    def find_axes(self, groups: npt.NDArray[np.int64], ordered: bool) -> list[int] | None:
         wanted = {tuple(row) if ordered else tuple(sorted(row)) for row in groups.tolist()}
         differ = [
             axis
@@ -187,7 +187,7 @@ class _Local:
         self.op("shard.send", [value, *to], [value.type], shared | {"destination": dynamic}, place)
         self.replace(op, "shard.recv", [value, *of], shared | {"source": dynamic})
 
-    def fill(self, op: Any, receives: npt.NDArray[Any]) -> None:
+    def fill(self, op: Any, receives: npt.NDArray[np.bool_]) -> None:
         """Makes the result of a permutation zero on devices that receive nothing."""
         place, type_ = ir.InsertionPoint.after(op), ir.RankedTensorType(op.results[0].type)
         zeros = ir.Attribute.parse(f"dense<{_zero(type_.element_type)}> : {type_}")
@@ -205,7 +205,7 @@ class _Local:
         filled = self.op("arith.select", [condition, value, zero], [type_], {}, place)
         value.replace_all_uses_except(filled.results[0], filled)
 
-    def shift(self, source: npt.NDArray[Any]) -> dict[str, Any] | None:
+    def shift(self, source: npt.NDArray[np.int64]) -> dict[str, Any] | None:
         """The attributes of a rotation along one axis that gives each device that receives the value of
         ``source``."""
         own, receives = self.devices.coordinates(), source >= 0
@@ -228,11 +228,11 @@ class _Local:
             "rotate": ir.UnitAttr.get(),
         }
 
-    def coordinates(self, table: npt.NDArray[Any], linear: Any, place: ir.InsertionPoint) -> list[Any]:
+    def coordinates(self, table: npt.NDArray[np.int64], linear: Value, place: ir.InsertionPoint) -> list[Any]:
         """The coordinates of a device that a table has for each."""
         return [self.entry(each, linear, place) for each in np.unravel_index(table, self.grid.sizes)]
 
-    def entry(self, table: npt.NDArray[Any], linear: Any, place: ir.InsertionPoint) -> Any:
+    def entry(self, table: npt.NDArray[np.int64], linear: Value, place: ir.InsertionPoint) -> Any:
         """The number that a table has for the device."""
         index = ir.IndexType.get()
         entries = ", ".join(map(str, table.tolist()))
@@ -266,7 +266,7 @@ class _Local:
         }
         self.replace(op, "shard.all_slice", [value], attributes)
 
-    def axes_of_parts(self, parts: npt.NDArray[Any], count: int) -> list[int] | None:
+    def axes_of_parts(self, parts: npt.NDArray[np.int64], count: int) -> list[int] | None:
         """The axes along which devices have different parts, outermost first."""
         every = range(len(self.grid.sizes))
         for length in every:
@@ -336,7 +336,7 @@ class _Local:
         if LOCAL in self.module.operation.attributes and not self.whole:
             self.without_devices(unwrapped, end)
 
-    def note_alike(self, function: Any, axes: Mapping[int, list[SubAxis]]) -> None:
+    def note_alike(self, function: FunctionOp, axes: Mapping[int, list[SubAxis]]) -> None:
         """Notes on the arguments of a function along which axes of the grid devices are given the same:
         collectives may depend on it. ``axes`` are those along which an argument differs."""
         noted = []
@@ -404,7 +404,7 @@ class _Local:
         raise ShardlogError(f"{op.name} has no counterpart in shard: {why}", where=location(op), hint=hint)
 
 
-def _all_receive(source: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _all_receive(source: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """A permutation in which devices that received nothing receive from devices that sent nothing, from
     themselves if possible."""
     complete, free = source.copy(), set(range(len(source))) - {*source.tolist()}

@@ -134,7 +134,7 @@ class _Process:
             return self.at[axes[0]]
         return self.linear([self.at[axis] for axis in axes], [self.sizes[axis] for axis in axes])
 
-    def linear(self, coordinates: Sequence[Any], sizes: Sequence[int]) -> Any:
+    def linear(self, coordinates: Sequence[Value], sizes: Sequence[int]) -> Any:
         """The number of a place in a grid of these sizes, row by row."""
         number = coordinates[0]
         for coordinate, size in zip(coordinates[1:], sizes[1:], strict=True):
@@ -142,7 +142,7 @@ class _Process:
             number = self.one("arith.addi", [rows, coordinate], self.index)
         return number
 
-    def coordinates(self, number: Any) -> list[Any]:
+    def coordinates(self, number: Value) -> list[Any]:
         """The place in the grid of the device that has a number."""
         coordinates = []
         for size in reversed(self.sizes[1:]):
@@ -152,7 +152,7 @@ class _Process:
 
     # ---- Ops -----------------------------------------------------------------------------------------------
 
-    def op(self, name: str, operands: Sequence[Any], types: Sequence[Any], attributes: Any = None) -> Any:
+    def op(self, name: str, operands: Sequence[Any], types: Sequence[ir.Type], attributes: Any = None) -> Any:
         op = ir.Operation.create(
             name,
             results=list(types),
@@ -253,7 +253,7 @@ class _Process:
         attributes = {"reassociation": _pairs(rank, dim)}
         return self.one("memref.collapse_shape", [moved], _memref(shape, type_.element_type), attributes)
 
-    def part(self, buffer: Value, number: Any) -> Any:
+    def part(self, buffer: Value, number: Value) -> Any:
         """The part of a buffer that has a number, in its first dimension."""
         type_ = ir.MemRefType(buffer.type)
         shape, rank = list(type_.shape)[1:], len(type_.shape)
@@ -364,11 +364,11 @@ class _Process:
         self.exchange(self.buffer(sent), into, to, of, axes, offset)
         return again(self.tensor(into))
 
-    def beside(self, own: Any, offset: int, count: int) -> Any:
+    def beside(self, own: Value, offset: int, count: int) -> Any:
         """The place in a group that is so many places on, around its end."""
         return self.of_two("arith.remui", self.of_two("arith.addi", own, offset), count)
 
-    def exchange(self, out: Any, into: Any, to: Any, of: Any, axes: Axes, offset: int) -> None:
+    def exchange(self, out: Value, into: Value, to: Value, of: Value, axes: Axes, offset: int) -> None:
         """Sends to the device ``offset`` places further in the group, and receives from the device ``offset``
         places before. In each ring, some devices receive first: otherwise all would wait for a receiver."""
         count, own = self.count(axes), self.places[axes]
@@ -377,11 +377,13 @@ class _Process:
         receives = self.compare("eq", odd, self.number(1, self.index))
         self.send_and_receive(out, into, self.narrow(to), self.narrow(of), self.groups[axes], receives)
 
-    def compare(self, how: str, one: Any, other: Any) -> Any:
+    def compare(self, how: str, one: Value, other: Value) -> Any:
         predicate = {"predicate": self.attribute(_PREDICATES[how])}
         return self.one("arith.cmpi", [one, other], ir.IntegerType.get_signless(1), predicate)
 
-    def send_and_receive(self, out: Any, into: Any, to: Any, of: Any, group: Any, receives: Any) -> None:
+    def send_and_receive(
+        self, out: Value, into: Value, to: Value, of: Value, group: Value, receives: Value
+    ) -> None:
         """Sends a buffer and receives into another one; in this order, unless ``receives``."""
         tag = self.number(0, self.i32)
 

@@ -73,7 +73,7 @@ def lowered(source: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None
     return source
 
 
-def read_jax(source: Any) -> tuple[ir.Module | bytes, Interface] | None:
+def read_jax(source: object) -> tuple[ir.Module | bytes, Interface] | None:
     """The module of a ``jax.stages.Lowered``, or of a ``jax.export.Exported`` as bytecode, and its interface.
 
     None for anything else.

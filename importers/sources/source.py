@@ -6,7 +6,6 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from jaxlib.mlir import ir
 
@@ -17,12 +16,12 @@ from .jax import read_jax
 from .text import Text
 
 
-def read_source(source: Any, module: str = "") -> Text:
+def read_source(source: object, module: str = "") -> Text:
     """The program of ``source``, which ``read_program`` describes."""
     return read_program(source, module)[0]
 
 
-def read_program(source: Any, module: str = "") -> tuple[Text, ir.Module | None]:
+def read_program(source: object, module: str = "") -> tuple[Text, ir.Module | None]:
     """The program of ``source``, and its module if the caller has it in memory.
 
     ``source`` is a path (``-``: standard input; a folder: an XLA dump with a ``module`` of this name), MLIR

@@ -34,7 +34,7 @@ _INSTALL = {
 }
 
 
-def view_of(source: Any, view: str, module: str = "", entry: str = "") -> tuple[Text, ir.Module]:
+def view_of(source: object, view: str, module: str = "", entry: str = "") -> tuple[Text, ir.Module]:
     """A program as XLA sees it, and its module: "lowered", as given; "roundtrip", after a round trip through
     HLO, where CHLO is lowered and loops are simplified; "compiled", as a compilation gives it to Shardy: for
     a ``jax.stages.Lowered`` on its own platform, for a module on as many CPU devices as it needs.

@@ -90,7 +90,7 @@ class SaveColumns:
         self.numbers["order"] = np.asarray(record.order(), np.int32)
         self._data, self._ends = self._number_texts()
 
-    def column(self, name: str, values: Any) -> None:
+    def column(self, name: str, values: object) -> None:
         """Adds a column of numbers."""
         self.numbers[name] = np.asarray(values)
 

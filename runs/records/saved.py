@@ -110,7 +110,7 @@ class Saved(RunRecord):
         self._proofs: dict[Key, Mapping[Row, Proof]] = {}
         self._sources: dict[int, Source] = {}
 
-    def _one(self, query: str, *arguments: Any) -> tuple[Any, ...] | None:
+    def _one(self, query: str, *arguments: object) -> tuple[Any, ...] | None:
         answers = self._all(query, *arguments)
         return answers[0] if answers else None
 

@@ -140,7 +140,7 @@ class _Rows:
         self._steps = _Steps(10 + 8 * size // _EVERY)
         self._database.set_progress_handler(self._steps, _EVERY)
 
-    def all(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
+    def all(self, query: str, *arguments: object) -> list[tuple[Any, ...]]:
         """The rows of a query."""
         self._steps.taken = 0
         try:
@@ -193,7 +193,7 @@ class Database:
         """The error for a file that is not as it was written."""
         return _damaged(self.path, why)
 
-    def all(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
+    def all(self, query: str, *arguments: object) -> list[tuple[Any, ...]]:
         """The rows of a query."""
         return self._rows.all(query, *arguments)
 
