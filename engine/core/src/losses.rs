@@ -5,6 +5,13 @@
 //! earlier rounds all is decided, and within the round a tuple may get a higher label, as there is room between two
 //! rounds. The others are lost, and what follows from them may be. In the end lost tuples that follow from what is left
 //! come back, in rounds behind the others. Relations keep all of their rows meanwhile.
+//!
+//! That needs tables of all tuples. So first all that follows from lost tuples is taken for lost, and what has another
+//! proof comes back (Gupta, Mumick and Subrahmanian, "Maintaining views incrementally", 1993): where few tuples are
+//! looked at, this is faster. Where it finds too many, and those that have no other proof at all are too many, all is
+//! computed anew.
+
+mod labels;
 
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -15,10 +22,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::budget::{Budget, Limits};
 use crate::compile::step::{Expression, Pattern, RelationId, Rule, Step};
 use crate::error::{Error, Fault};
+use crate::losses::labels::Labels;
 use crate::machine::body::{Body, Derived, Run, Scratch};
 use crate::machine::cost::cost;
 use crate::program::{Program, Stratum};
-use crate::relation::places::Places;
 use crate::relation::{Database, Order, Relation};
 use crate::values::Values;
 
@@ -45,6 +52,13 @@ const SAMPLE: usize = 64;
 const INDEXING: f64 = 4.0;
 /// So many derivations are always looked at.
 const FEW: usize = 1 << 12;
+/// Where all that follows from lost tuples is taken for lost, derivations are so many times fewer than the tuples of a
+/// recursive stratum.
+const CHEAP: usize = 16;
+/// So many of the tuples that may be lost tell how many follow from each.
+const TRIED: usize = 1 << 10;
+/// The label of a proof that does not count rounds is below.
+const HIGH: u32 = 1 << 30;
 
 /// A set of tuples.
 pub type Tuples = FxHashSet<Box<[i64]>>;
@@ -173,7 +187,6 @@ impl Proofs {
 /// A relation of the stratum.
 struct Member {
     relation: usize,
-    places: Places,
     labels: Labels,
     /// Read when they are first asked for.
     facts: Option<Tuples>,
@@ -185,45 +198,17 @@ struct Member {
 
 impl Member {
     fn bytes(&self) -> usize {
-        let words = self.labels.rows.len() + self.labels.changed.len() + self.lost.len() + self.moved.len();
-        self.places.bytes() + words * size_of::<u32>()
+        self.labels.bytes() + (self.lost.capacity() + self.moved.capacity()) * size_of::<u32>()
     }
 }
 
-/// The labels of tuples, by place.
-struct Labels {
-    /// The row of each place; `NONE` without a tuple.
-    rows: Vec<u32>,
-    /// The label behind the one that has taken the place of the round's; 0: none has. Most stay so, untouched.
-    changed: Vec<u32>,
-    /// The first row of each round but the first.
-    rounds: Vec<usize>,
-    /// The labels of a round.
-    scale: u32,
-}
-
-const NONE: u32 = u32::MAX;
-
-impl Labels {
-    fn new(relation: &Relation, places: &Places, scale: u32) -> Self {
-        let mut rows = vec![NONE; places.count()];
-        (0..).zip(relation.by_row(places)).for_each(|(row, place)| rows[place] = row);
-        Labels { rows, changed: vec![0; places.count()], rounds: relation.rounds().to_vec(), scale }
-    }
-
-    #[inline]
-    fn of(&self, place: usize) -> u32 {
-        match (self.changed[place], self.rows[place]) {
-            (0, NONE) => ABSENT,
-            (0, row) => self.rounds.partition_point(|&first| first <= row as usize) as u32 * self.scale,
-            (behind, _) => behind - 1,
-        }
-    }
-
-    #[inline]
-    fn put(&mut self, place: usize, label: u32) {
-        self.changed[place] = label + 1;
-    }
+/// How lost tuples are found without rounds.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// All that follows from lost ones is taken for lost, and some of it comes back.
+    Deleting,
+    /// Only those are that have no other proof, not even one from what follows from them: fewer than there are.
+    Hoping,
 }
 
 struct Search<'a, 'l> {
@@ -311,8 +296,10 @@ impl Search<'_, '_> {
     ) -> Result<bool, Error> {
         let count: usize =
             stratum.relations.iter().map(|relation| self.relations[relation.0].visible()).sum();
-        self.left = count / SHARES[usize::from(!recursive)] + FEW;
-        if !self.begins(losing, stratum, recursive)? {
+        let most = count / SHARES[usize::from(!recursive)] + FEW;
+        let cheap = most.max(count / CHEAP + FEW);
+        let first = self.begins(losing, stratum, cheap)?;
+        if first >= cheap {
             return Ok(false);
         }
         let rounds = stratum.relations.iter().map(|relation| self.relations[relation.0].rounds().len());
@@ -322,36 +309,105 @@ impl Search<'_, '_> {
             return Ok(false);
         }
         self.scale = ((1 << 30) / (rounds + 2)).clamp(1, ROOM);
-        self.queue = vec![Vec::new(); rounds as usize + 1];
-        self.members.clear();
+        let settled = stratum.relations.iter().all(|relation| {
+            let relation = &self.relations[relation.0];
+            relation.len() == relation.visible()
+        });
+        let labelling = !recursive || first < (most - FEW) / FIRST + FEW;
+        if settled {
+            let few = self.enlist(stratum, known, Labels::few).and_then(|()| {
+                let hopes = (recursive && labelling).then_some(most);
+                self.few(losing, known, rounds, (cheap, hopes), orders)
+            });
+            self.dismiss();
+            if let Some(found) = few? {
+                return Ok(found);
+            }
+        } else if !labelling {
+            return Ok(false);
+        }
+        self.left = most;
+        let scale = self.scale;
+        let found = self.enlist(stratum, known, |relation| Labels::all(relation, scale)).and_then(|()| {
+            self.suspect_all(losing)?;
+            let found = self.rounds(losing, known, rounds)?;
+            if found {
+                self.finish(rounds, orders)?;
+            }
+            Ok(found)
+        });
+        self.dismiss();
+        found
+    }
+
+    /// Begin with the relations of a stratum, and with the facts that they have lost.
+    fn enlist(
+        &mut self,
+        stratum: &Stratum,
+        known: &Known,
+        labels: impl Fn(&mut Relation) -> Result<Labels, Fault>,
+    ) -> Result<(), Error> {
+        self.queue.clear();
         for &RelationId(relation) in &stratum.relations {
             self.member[relation] = Some(self.members.len());
-            let places = self.relations[relation].places()?;
-            let own = &self.relations[relation];
-            let mut labels = Labels::new(own, &places, self.scale);
-            for place in known.lost[relation].iter().filter_map(|tuple| own.place(&places, tuple)) {
+            let own = &mut self.relations[relation];
+            let mut labels = labels(own)?;
+            for tuple in &known.lost[relation] {
+                let Some(place) = labels.ask(own, tuple)? else { continue };
                 let label = labels.of(place);
                 if label < LOST {
-                    self.queue[(label / self.scale) as usize].push((self.members.len(), place as u32));
+                    put(&mut self.queue, labels.round(label), (self.members.len(), place as u32));
                     labels.put(place, label | QUEUED);
                 }
             }
             let (lost, moved) = (Vec::new(), Vec::new());
-            self.members.push(Member { relation, places, labels, facts: None, lost, moved });
+            self.members.push(Member { relation, labels, facts: None, lost, moved });
         }
-        let found = self.rounds(losing, known, rounds);
-        if let Ok(true) = found {
-            self.finish(rounds, orders)?;
-        }
+        Ok(())
+    }
+
+    fn dismiss(&mut self) {
         for member in std::mem::take(&mut self.members) {
             self.member[member.relation] = None;
         }
-        found
     }
 
-    /// Whether few derivations have lost premises, so that it may pay to look at them.
-    fn begins(&mut self, losing: &[Arc<Rule>], stratum: &Stratum, recursive: bool) -> Result<bool, Error> {
-        let most = (self.left - FEW) / if recursive { FIRST } else { 1 } + FEW;
+    /// Find the lost tuples where few follow from them, in so many derivations. None where there are more, but it may be
+    /// that few of them are lost; that is looked at where there is a second number.
+    fn few(
+        &mut self,
+        losing: &[Arc<Rule>],
+        known: &Known,
+        rounds: u32,
+        (most, hopes): (usize, Option<usize>),
+        orders: &mut [Order],
+    ) -> Result<Option<bool>, Error> {
+        self.left = most;
+        self.suspect_all(losing)?;
+        let first: Vec<_> = self.queue.iter().flatten().copied().collect();
+        if self.waves(Way::Deleting, losing, known, rounds)? {
+            self.finish(rounds, orders)?;
+            return Ok(Some(true));
+        }
+        let Some(most) = hopes else { return Ok(Some(false)) };
+        for Member { labels, lost, moved, .. } in &mut self.members {
+            labels.reset();
+            lost.clear();
+            moved.clear();
+        }
+        first.iter().for_each(|&(m, place)| self.members[m].labels.put(place as usize, QUEUED));
+        (self.queue, self.left) = (vec![first], most);
+        Ok(if self.waves(Way::Hoping, losing, known, rounds)? { None } else { Some(false) })
+    }
+
+    /// Queue what follows from the tuples that other relations have lost.
+    fn suspect_all(&mut self, losing: &[Arc<Rule>]) -> Result<(), Error> {
+        let lost = (0..self.member.len()).filter(|&relation| self.lost[relation]);
+        lost.collect::<Vec<_>>().into_iter().try_for_each(|relation| self.suspect(losing, relation, 0))
+    }
+
+    /// About how many derivations have lost premises that are known; `most` if there are so many or more.
+    fn begins(&mut self, losing: &[Arc<Rule>], stratum: &Stratum, most: usize) -> Result<usize, Error> {
         let mut tally = Tally { left: most, each: 1 };
         let mut samples = FxHashMap::default();
         let lost = (0..self.member.len()).filter(|&relation| self.lost[relation]);
@@ -380,7 +436,7 @@ impl Search<'_, '_> {
                 }
             }
         }
-        Ok(tally.left > 0)
+        Ok(most - tally.left)
     }
 
     /// The relations of which a rule reads samples, once for each time that it reads them.
@@ -409,49 +465,86 @@ impl Search<'_, '_> {
     }
 
     fn rounds(&mut self, losing: &[Arc<Rule>], known: &Known, rounds: u32) -> Result<bool, Error> {
-        for relation in 0..self.member.len() {
-            if self.lost[relation] {
-                self.suspect(losing, relation, 0)?;
-            }
-        }
         for round in 0..=rounds {
-            let mut open: Vec<Vec<u32>> = vec![Vec::new(); self.members.len()];
-            for (m, row) in std::mem::take(&mut self.queue[round as usize]) {
-                open[m].push(row);
-            }
             let floor = round * self.scale;
-            for (m, rows) in open.iter_mut().enumerate().filter(|(_, rows)| !rows.is_empty()) {
-                let member = &mut self.members[m];
-                let relation = &self.relations[member.relation];
-                let facts = member.facts.get_or_insert_with(|| (known.facts)(RelationId(member.relation)));
-                let labels = &mut member.labels;
-                rows.retain(|&place| {
-                    let place = place as usize;
-                    let stays =
-                        !facts.is_empty() && facts.contains(&*relation.tuple(labels.rows[place] as usize));
-                    labels.put(place, if stays { floor } else { OPEN });
-                    !stays
-                });
-            }
+            let waiting = self.queue.get_mut(round as usize).map(std::mem::take).unwrap_or_default();
+            let mut open = self.open(waiting, floor, known);
             for (m, rows) in open.iter_mut().enumerate() {
                 let found = self.prove(m, rows, floor, floor + self.scale - 1)?;
                 let Member { labels, moved, .. } = &mut self.members[m];
                 moved.extend(found.iter().filter(|&&place| labels.of(place as usize) != floor));
             }
-            for (m, rows) in open.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
-                let member = &mut self.members[m];
-                rows.iter().for_each(|&place| member.labels.put(place as usize, LOST));
-                let relation = member.relation;
-                self.give(relation, m, &rows)?;
-                self.members[m].lost.extend(rows);
-                self.suspect(losing, relation, floor + self.scale)?;
-            }
+            self.delete(open, losing, floor + self.scale)?;
             if self.left == 0 {
                 return Ok(false);
             }
         }
         self.bring_back(losing, (rounds + 1) * self.scale)?;
         Ok(self.left > 0)
+    }
+
+    /// Find the lost tuples in an order in which each follows from those before, however late that was found.
+    fn waves(&mut self, way: Way, losing: &[Arc<Rule>], known: &Known, rounds: u32) -> Result<bool, Error> {
+        let mut waves = 0;
+        while let Some(mut waiting) = self.queue.pop().filter(|waiting| !waiting.is_empty()) {
+            // It is tried on the first few how many follow from each.
+            while !waiting.is_empty() && self.left > 0 {
+                let now = waiting.split_off(waiting.len().saturating_sub(TRIED));
+                let (tried, before) = (now.len(), self.queue.iter().map(Vec::len).sum::<usize>());
+                let mut open = self.open(now, 0, known);
+                if way == Way::Hoping {
+                    for (m, places) in open.iter_mut().enumerate() {
+                        self.prove(m, places, 0, HIGH)?;
+                    }
+                }
+                self.delete(open, losing, 0)?;
+                let next = self.queue.iter().map(Vec::len).sum::<usize>();
+                // As many waves like the next one may come as there are rounds left.
+                let next = next + waiting.len() * (next - before) / tried;
+                let left = (rounds as usize).saturating_sub(waves);
+                if waiting.len().saturating_add(next.saturating_mul(left)) > self.left {
+                    return Ok(false);
+                }
+            }
+            waves += 1;
+        }
+        if way == Way::Deleting {
+            self.bring_back(losing, (rounds + 1) * self.scale)?;
+        }
+        Ok(self.left > 0)
+    }
+
+    /// Of tuples that wait those that may be lost, by member: facts stay.
+    fn open(&mut self, waiting: Vec<(usize, u32)>, floor: u32, known: &Known) -> Vec<Vec<u32>> {
+        let mut open: Vec<Vec<u32>> = vec![Vec::new(); self.members.len()];
+        for (m, place) in waiting {
+            open[m].push(place);
+        }
+        for (m, places) in open.iter_mut().enumerate().filter(|(_, places)| !places.is_empty()) {
+            let Member { relation, labels, facts, .. } = &mut self.members[m];
+            let facts = facts.get_or_insert_with(|| (known.facts)(RelationId(*relation)));
+            let relation = &self.relations[*relation];
+            places.retain(|&place| {
+                let place = place as usize;
+                let stays = !facts.is_empty() && facts.contains(&*labels.tuple(relation, place));
+                labels.put(place, if stays { floor } else { OPEN });
+                !stays
+            });
+        }
+        open
+    }
+
+    /// Take tuples for lost; those that follow from them, with labels from `least` on, may be.
+    fn delete(&mut self, open: Vec<Vec<u32>>, losing: &[Arc<Rule>], least: u32) -> Result<(), Error> {
+        for (m, places) in open.into_iter().enumerate().filter(|(_, places)| !places.is_empty()) {
+            let member = &mut self.members[m];
+            places.iter().for_each(|&place| member.labels.put(place as usize, LOST));
+            let relation = member.relation;
+            self.give(relation, m, &places)?;
+            self.members[m].lost.extend(places);
+            self.suspect(losing, relation, least)?;
+        }
+        Ok(())
     }
 
     /// Let lost tuples that follow from what is left come back, with labels from `label` on.
@@ -476,7 +569,7 @@ impl Search<'_, '_> {
                 self.give(relation, m, &rows)?;
                 self.suspect(losing, relation, LOST)?;
             }
-            for (m, row) in std::mem::take(&mut self.queue[0]) {
+            for (m, row) in self.queue.iter_mut().flat_map(std::mem::take) {
                 asked[m].push(row);
             }
             label += 1;
@@ -487,8 +580,8 @@ impl Search<'_, '_> {
     /// Put tuples, given by their places, into the relation behind theirs.
     fn give(&mut self, relation: usize, m: usize, places: &[u32]) -> Result<(), Error> {
         let (relations, behind) = self.relations.split_at_mut(self.member.len());
-        let rows = &self.members[m].labels.rows;
-        let tuples = places.iter().map(|&place| relations[relation].tuple(rows[place as usize] as usize));
+        let labels = &self.members[m].labels;
+        let tuples = places.iter().map(|&place| labels.tuple(&relations[relation], place as usize));
         Ok(behind[relation].fill(tuples)?)
     }
 
@@ -539,9 +632,9 @@ impl Search<'_, '_> {
             let rule = cheapest(rule, self.relations);
             prepare(rule, self.relations).map_err(|fault| self.error(rule, fault))?;
             let bytes = self.bytes();
-            let Member { places, labels, .. } = &mut self.members[m];
+            let labels = &mut self.members[m].labels;
             let (relation, queue, left) = (&self.relations[head], &mut self.queue, &mut self.left);
-            let mut suspects = Suspects { m, relation, places, labels, queue, least, bytes, left };
+            let mut suspects = Suspects { m, relation, labels, queue, least, bytes, left };
             let (budget, scratch) = (&mut self.budget, &mut self.scratch);
             let result =
                 Body::new(rule, self.relations, self.values, budget, &mut suspects, scratch).run(&rule.steps);
@@ -600,16 +693,17 @@ impl Search<'_, '_> {
         labels.sort_unstable();
         labels.dedup();
         for m in 0..self.members.len() {
-            let mut gone = std::mem::take(&mut self.members[m].lost);
-            gone.retain(|&place| self.members[m].labels.of(place as usize) == LOST);
+            let gone = self.members[m].labels.lost(&self.members[m].lost);
             let relation = self.members[m].relation;
             self.give(relation, m, &gone)?;
             self.relations[self.member.len() + relation].cover()?;
             self.lost[relation] = !gone.is_empty();
             let Member { labels: own, moved, .. } = &self.members[m];
-            gone.iter_mut().for_each(|place| *place = own.rows[*place as usize]);
+            let rows = own.rows(&self.relations[relation], &[gone.as_slice(), moved].concat());
+            let (gone, others) = rows.split_at(gone.len());
+            let mut gone = gone.to_vec();
             gone.sort_unstable();
-            let moved = moved.iter().map(|&place| (own.of(place as usize), own.rows[place as usize]));
+            let moved = moved.iter().map(|&place| own.of(place as usize)).zip(others.iter().copied());
             let mut moved: Vec<(u32, u32)> = moved.collect();
             moved.sort_unstable();
             orders[relation] = Order { gone, moved, labels: labels.clone(), scale };
@@ -651,6 +745,14 @@ fn prepare(rule: &Rule, relations: &mut [Relation]) -> Run {
         .try_for_each(|&(relation, version, index)| relations[relation.0].prepare(version, index, false))
 }
 
+/// Let a tuple wait for a round.
+fn put(queue: &mut Vec<Vec<(usize, u32)>>, round: usize, waiting: (usize, u32)) {
+    if queue.len() <= round {
+        queue.resize_with(round + 1, Vec::new);
+    }
+    queue[round].push(waiting);
+}
+
 /// Counts derivations.
 struct Tally {
     left: usize,
@@ -678,9 +780,8 @@ impl Derived for Tally {
 struct Suspects<'s> {
     m: usize,
     relation: &'s Relation,
-    places: &'s Places,
     labels: &'s mut Labels,
-    queue: &'s mut [Vec<(usize, u32)>],
+    queue: &'s mut Vec<Vec<(usize, u32)>>,
     least: u32,
     /// What the tables of the search take.
     bytes: usize,
@@ -694,14 +795,14 @@ impl Derived for Suspects<'_> {
         if *self.left == 0 {
             return Ok(true); // it is given up
         }
-        let Some(place) = self.relation.place(self.places, tuple) else { return Ok(true) };
+        let Some(place) = self.labels.ask(self.relation, tuple)? else { return Ok(true) };
         let label = self.labels.of(place);
         if label == LOST && self.least == LOST {
             self.labels.put(place, OPEN);
-            self.queue[0].push((self.m, place as u32));
+            put(self.queue, 0, (self.m, place as u32));
         } else if (self.least..LOST).contains(&label) {
             self.labels.put(place, label | QUEUED);
-            self.queue[(label / self.labels.scale) as usize].push((self.m, place as u32));
+            put(self.queue, self.labels.round(label), (self.m, place as u32));
         }
         Ok(true)
     }
@@ -734,9 +835,8 @@ impl Prover<'_> {
         for (RelationId(relation), columns) in self.premises {
             let premise = &tuple[columns.clone()];
             if let Some(m) = self.member[*relation] {
-                let member = &self.members[m];
-                let place = self.relations[*relation].place(&member.places, premise)?;
-                let below = Some(member.labels.of(place) & !QUEUED).filter(|&below| below < self.bound)?;
+                let below = self.members[m].labels.label(&self.relations[*relation], premise)? & !QUEUED;
+                let below = Some(below).filter(|&below| below < self.bound)?;
                 label = label.max(below + 1);
             } else if self.lost[*relation] && self.relations[self.member.len() + relation].contains(premise) {
                 return None;
@@ -750,7 +850,7 @@ impl Derived for Prover<'_> {
     fn insert(&mut self, tuple: &[i64], _: &mut Budget) -> Run<bool> {
         *self.left = self.left.saturating_sub(1);
         let member = &self.members[self.m];
-        let place = self.relations[member.relation].place(&member.places, &tuple[..self.arity]);
+        let place = member.labels.find(&self.relations[member.relation], &tuple[..self.arity]);
         let Some(place) = place.filter(|_| *self.left > 0) else { return Ok(*self.left == 0) };
         if member.labels.of(place) != OPEN {
             return Ok(true); // it has a proof

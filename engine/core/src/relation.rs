@@ -271,15 +271,54 @@ impl Relation {
         self.rows.bytes() + self.end * size_of::<u32>()
     }
 
-    /// Delete tuples and move others, of those that scans see; all of them are old ones then. Returns the new number of
-    /// each row; `GONE` for deleted ones.
-    pub fn rearrange(&mut self, order: &Order) -> Result<Vec<u32>, Fault> {
-        let Order { gone, moved, labels, scale } = order;
+    /// Delete tuples and move others, of those that scans see; all of them are old ones then. Returns the first number
+    /// now of a tuple of the rows from `since` on.
+    pub fn rearrange(&mut self, order: &Order, since: usize) -> Result<usize, Fault> {
         self.choices.iter_mut().for_each(Choice::clear);
         self.sink.cover(&self.rows)?;
         for index in &mut self.indexes {
             index.catch_up(&self.rows, self.arity, self.end)?;
         }
+        if !order.moved.is_empty() {
+            return self.reorder(order, since);
+        }
+        let Order { gone, labels, .. } = order;
+        let before = |row: usize| row - gone.partition_point(|&gone| (gone as usize) < row);
+        let numbers = if self.sink.sets().is_none() || self.indexes.iter().any(Index::has_rows) {
+            let mut numbers: Vec<u32> = Vec::with_capacity(self.end);
+            let mut next = gone.iter().copied().peekable();
+            let mut count = 0;
+            for row in 0..self.end as u32 {
+                let is_gone = next.next_if_eq(&row).is_some();
+                numbers.push(if is_gone { GONE } else { count });
+                count += u32::from(!is_gone);
+            }
+            numbers
+        } else {
+            Vec::new()
+        };
+        let end = self.end - gone.len();
+        self.renumber(gone, &numbers, end);
+        self.rows.delete(self.arity, gone);
+        let round = |i: usize| self.rounds.get(i).map_or(end, |&first| before(first.min(self.end)));
+        self.rounds = (0..labels.len().saturating_sub(1)).map(round).collect();
+        let since = before(since.min(self.end));
+        (self.delta, self.end) = (end, end);
+        Ok(since)
+    }
+
+    /// Delete rows from the set and the indexes, and give others the numbers that they have in `numbers`, if these are
+    /// needed. So many are left.
+    fn renumber(&mut self, gone: &[u32], numbers: &[u32], left: usize) {
+        self.sink.rearrange(&self.rows, gone, numbers);
+        for index in &mut self.indexes {
+            index.rearrange(&self.rows, self.arity, gone, numbers, left);
+        }
+    }
+
+    /// As `rearrange`, with tuples that move.
+    fn reorder(&mut self, order: &Order, since: usize) -> Result<usize, Fault> {
+        let Order { gone, moved, labels, scale } = order;
         const ELSEWHERE: u32 = GONE - 1;
         let mut numbers = vec![0; self.end];
         gone.iter().for_each(|&row| numbers[row as usize] = GONE);
@@ -313,12 +352,10 @@ impl Relation {
             }
             moved = later;
         }
-        self.sink.rearrange(&self.rows, gone, &numbers);
-        for index in &mut self.indexes {
-            index.rearrange(&self.rows, self.arity, gone, &numbers);
-        }
+        self.renumber(gone, &numbers, end);
         (self.rows, self.rounds, self.delta, self.end) = (rows, rounds, end, end);
-        Ok(numbers)
+        let first = numbers[since.min(numbers.len())..].iter().min(); // those deleted are last
+        Ok(first.map_or(end, |&first| end.min(first as usize)))
     }
 
     /// The number of the first tuple of each round but the first.
@@ -560,10 +597,10 @@ impl Relation {
         }
     }
 
-    /// The rows of a version that has so few that they are scanned.
-    pub fn few(&self, version: Version) -> Option<std::ops::Range<usize>> {
+    /// The words of a version in one column.
+    pub fn column(&self, version: Version, column: usize) -> impl ExactSizeIterator<Item = i64> + '_ {
         let (start, end) = self.range(version);
-        (end - start < FEW).then_some(start..end)
+        (start..end).map(move |row| self.word(row, column))
     }
 
     /// How many tuples a scan of this version finds.

@@ -308,9 +308,7 @@ impl Store {
 
     fn rearrange(&mut self, relation: usize, order: &Order) -> Result<(), Error> {
         let rows = &mut self.database.relations[relation];
-        let numbers = rows.rearrange(order)?;
-        let first = numbers[self.seen[relation].min(numbers.len())..].iter().min(); // those deleted are last
-        self.seen[relation] = first.map_or(rows.visible(), |&first| rows.visible().min(first as usize));
+        self.seen[relation] = rows.rearrange(order, self.seen[relation])?;
         if !self.derived[relation] {
             self.noted[relation] = rows.len();
         }

@@ -16,6 +16,10 @@ use crate::values::{Type, Values, NIL};
 
 /// Rows of a scan that are looked through at once for few words.
 const SIEVED: usize = 1 << 10;
+/// Words are few if there are so many rows for each.
+const SELECTIVE: usize = 16;
+/// Bits for each of these words.
+const BITS: usize = 16;
 
 pub type Run<T = ()> = Result<T, Fault>;
 
@@ -242,23 +246,29 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
                 let (parts, count) = if steps.len() == self.rule.steps.len() { &self.parts } else { &whole };
                 let at = |part: usize| start + (end - start) * part / count;
                 let (start, end) = (at(parts.start), at(parts.end));
-                if let Some((column, words)) = self.sieve(loads, rest, end - start) {
-                    for first in (start..end).step_by(SIEVED) {
-                        let last = end.min(first + SIEVED);
-                        if self.budget.is_over(last - first) {
-                            self.check()?;
-                        }
-                        for row in (first..last).filter(|&row| words.contains(&relation.word(row, column))) {
+                let mut sieve = self.sieve(loads, rest, end - start);
+                for first in (start..end).step_by(SIEVED) {
+                    let last = end.min(first + SIEVED);
+                    let Some(words) = &sieve else {
+                        for row in first..last {
                             if next(self, row)? {
                                 return Ok(true);
                             }
                         }
+                        continue;
+                    };
+                    if self.budget.is_over(last - first) {
+                        self.check()?;
                     }
-                    return Ok(false);
-                }
-                for row in start..end {
-                    if next(self, row)? {
-                        return Ok(true);
+                    let mut found = 0;
+                    for row in (first..last).filter(|&row| words.may_have(relation.word(row, words.column))) {
+                        found += 1;
+                        if next(self, row)? {
+                            return Ok(true);
+                        }
+                    }
+                    if found * 2 > SIEVED {
+                        sieve = None; // it does not pay
                     }
                 }
             }
@@ -291,14 +301,15 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
         Ok(false)
     }
 
-    /// Where the first of the steps after a scan looks for one of few tuples by a column of that scan: this column, and
-    /// the words that it has to have. Most of many rows are seen not to have them before anything else is done.
-    fn sieve(&self, loads: &[(usize, Register)], rest: &[Step], rows: usize) -> Option<(usize, Vec<i64>)> {
+    /// Where the first of the steps after a scan looks for one of few tuples by a column of that scan: the words that
+    /// this column has to have. Most of many rows are seen not to have them before anything else is done.
+    fn sieve(&self, loads: &[(usize, Register)], rest: &[Step], rows: usize) -> Option<Sieve> {
         let (Step::Scan(pattern, _) | Step::Exists(pattern)) = rest.first()? else { return None };
-        if rows < SIEVED || !self.scratch.counts.is_empty() {
+        let relation = &self.relations[pattern.relation.0];
+        let few = rows / SELECTIVE;
+        if rows < SIEVED || relation.count(pattern.version) > few || !self.scratch.counts.is_empty() {
             return None;
         }
-        let relation = &self.relations[pattern.relation.0];
         let columns = relation.indexed(pattern.index?);
         let found = columns.iter().zip(&*pattern.values).find_map(|(&theirs, value)| {
             let Expression::Register(register) = value else { return None };
@@ -306,8 +317,7 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
             Some((*own, theirs))
         });
         let (own, theirs) = found?;
-        let words = relation.few(pattern.version)?.map(|row| relation.word(row, theirs));
-        Some((own, words.collect()))
+        Some(Sieve::new(own, relation.column(pattern.version, theirs)))
     }
 
     /// Run the steps after a scan for one of its tuples.
@@ -473,5 +483,37 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
                 Ok(record)
             }
         }
+    }
+}
+
+/// Of a column whether it may have one of some words: most others are seen not to be among them.
+struct Sieve {
+    column: usize,
+    bits: Vec<u64>,
+    shift: u32,
+}
+
+impl Sieve {
+    fn new(column: usize, words: impl ExactSizeIterator<Item = i64>) -> Self {
+        let bits = (words.len() * BITS).next_power_of_two().max(u64::BITS as usize);
+        let mut sieve =
+            Sieve { column, bits: vec![0; bits / u64::BITS as usize], shift: u64::BITS - bits.ilog2() };
+        for word in words {
+            let (at, bit) = sieve.place(word);
+            sieve.bits[at] |= bit;
+        }
+        sieve
+    }
+
+    #[inline]
+    fn may_have(&self, word: i64) -> bool {
+        let (at, bit) = self.place(word);
+        self.bits[at] & bit != 0
+    }
+
+    #[inline]
+    fn place(&self, word: i64) -> (usize, u64) {
+        let bit = (word as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift;
+        ((bit / 64) as usize, 1 << (bit % 64))
     }
 }

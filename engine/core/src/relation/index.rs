@@ -206,13 +206,18 @@ impl Index {
         }
     }
 
-    /// Delete rows, which are `gone`, and give all rows the numbers that they have in `numbers`. All rows are covered,
-    /// or none.
-    pub fn rearrange(&mut self, rows: &Rows, arity: usize, gone: &[u32], numbers: &[u32]) {
+    /// Whether entries are rows.
+    pub fn has_rows(&self) -> bool {
+        self.covered > 0 && !matches!(self.form, Form::Word(_))
+    }
+
+    /// Delete rows, which are `gone`, so that so many are left; all have the numbers in `numbers`, which are needed only
+    /// where `has_rows`. All rows are covered, or none.
+    pub fn rearrange(&mut self, rows: &Rows, arity: usize, gone: &[u32], numbers: &[u32], left: usize) {
         if self.covered == 0 {
             return;
         }
-        self.covered = numbers.len() - gone.len();
+        self.covered = left;
         let mut tables = std::mem::take(&mut self.parts);
         if tables.is_empty() {
             tables.push(std::mem::take(&mut self.table));

@@ -134,6 +134,14 @@ impl Rows {
         }
     }
 
+    /// Delete rows of so many words, given in their order.
+    pub fn delete(&mut self, arity: usize, gone: &[u32]) {
+        match self {
+            Rows::Narrow(words) => delete(words, arity, gone),
+            Rows::Wide(words) => delete(words, arity, gone),
+        }
+    }
+
     /// Words of the same width, none yet, with room for so many.
     pub fn alike(&self, count: usize) -> Result<Rows, Fault> {
         let mut rows = match self {
@@ -202,6 +210,17 @@ impl Rows {
         }
         Ok(())
     }
+}
+
+fn delete<W: Copy>(words: &mut Vec<W>, arity: usize, gone: &[u32]) {
+    let mut end = gone.first().map_or(words.len(), |&row| row as usize * arity);
+    for (i, &row) in gone.iter().enumerate() {
+        let next = gone.get(i + 1).map_or(words.len(), |&row| row as usize * arity);
+        let first = (row as usize + 1) * arity;
+        words.copy_within(first..next, end);
+        end += next - first;
+    }
+    words.truncate(end);
 }
 
 /// Move all words of `more` behind others. The fewer ones are copied, so that both lie beside each other for the least
