@@ -175,8 +175,7 @@ class Search:
         result, ends = self.base, self.ends
         arguments = {n for n, end in enumerate(ends.arguments) if _is_free(end)}
         results = {n: ends.state.get(n) for n, end in enumerate(ends.results) if _is_free(end)}
-        read = self.machine.memory_bandwidth / self.machine.link.bandwidth
-        aim = Aim(True, replace(prices(self.machine, result.book.traits), product_touched=read))
+        aim = Aim(True, prices(self.machine, result.book.traits))
         free = Free(frozenset(arguments), results)
         like = self._like._open if self._like else None
         modes = result.options.modes

@@ -2,53 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from ..engine import Solver
+from ..partition.facts.knowledge import Knowledge
 from ..partition.reshards.prices import Groups, Price, Prices
-from ..program.classes import Facts
 from ..program.elements import bits_of
-from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
-from .machine import Link, Machine
-
-
-def sending(
-    kind: str, group: int, sent: float, link: Link, together: int = 1
-) -> dict[str, list[tuple[Any, ...]]]:
-    """The facts about a collective for ``rules/cost/cost.dl``: its kind, the number of devices in a group,
-    the bytes that each sends along a link, and the number of collectives that are combined with it."""
-    return {
-        "together": [(together,)],
-        "kind": [(kind,)],
-        "devices": [(group,)],
-        "sends": [(sent,)],
-        "link": [(share * link.bandwidth, latency, start) for share, latency, start in link.ways],
-        "in_switches": [] if link.switches is None else [link.switches],
-        "through_others": [()] if link.ring else [],
-    }
-
-
-def solver_of(machine: Machine, traits: OpTraits) -> Solver:
-    """A solver of ``rules/cost/cost.dl`` for one machine, and ops with these traits."""
-    program = shipped("cost/cost")
-    shared: dict[str, Sequence[tuple[Any, ...]]] = {
-        "memory": [(machine.memory_bandwidth,)],
-        "platform": [(machine.allocation.platform,)],
-        "given": sorted(machine.ops.items()),
-        **traits.given_to(program),
-    }
-    return program.solver(shared)
-
-
-_TOLD = ("slot", "dim", "element", "attribute_number", "attribute_item")  # of the facts about an op
-
-
-def op_facts(signature: Facts) -> Facts:
-    """The facts about an op for ``rules/cost/cost.dl``."""
-    return {name: signature.get(name, ()) for name in _TOLD}
-
+from .facts import op_facts, sending, solver_of
+from .machine import Machine
+from .tasks import MachineTasks
 
 _USUAL = float(1 << 20), float(1 << 25)  # bytes that a device sends at once
 _WIDE, _TILE = 32, (128, 256)  # bits of an element; rows and columns of a large tile
@@ -78,7 +38,7 @@ def _reached(machine: Machine, element: str) -> float:
 def _prices(machine: Machine, traits: OpTraits) -> Prices:
     unit = machine.link.bandwidth
     solver = solver_of(machine, traits)
-    slower: dict[Any, float] = {}  # by op and ranks
+    slower: dict[Knowledge, float] = {}
 
     def collective(kind: str, group: int, axes: tuple[str, ...], groups: Groups) -> Price:
         link = machine.link_of(axes, groups)
@@ -94,12 +54,13 @@ def _prices(machine: Machine, traits: OpTraits) -> Prices:
         byte = (seconds(much) - seconds(little)) / (much - little)
         return Price(byte * unit, (seconds(little) - byte * little) * unit)
 
-    def multiplications(element: str, signature: Facts) -> float:
-        key = *signature.get("op", ()), *signature.get("slot", ())
-        if key not in slower:
-            facts = {"kind": signature.get("op", ()), **op_facts(signature)}
-            slower[key] = next((times for (times,) in solver.solve(facts, ["slower"])["slower"]), 1.0)
-        return machine.peak(element) * _reached(machine, element) / 2 / unit / slower[key]
+    def multiplications(knowledge: Knowledge) -> float:
+        if knowledge not in slower:
+            kind = {"kind": knowledge.signature.get("op", ())}
+            facts = {**kind, **op_facts(knowledge, knowledge.shapes)}
+            slower[knowledge] = next((times for (times,) in solver.solve(facts, ["slower"])["slower"]), 1.0)
+        element = knowledge.element
+        return machine.peak(element) * _reached(machine, element) / 2 / unit / slower[knowledge]
 
     touched = machine.memory_bandwidth * machine.fuses / unit
     return Prices(
@@ -110,4 +71,5 @@ def _prices(machine: Machine, traits: OpTraits) -> Prices:
         all_work=True,
         collective=collective,
         combined=machine.combines,
+        tasks=MachineTasks(machine, traits),
     )

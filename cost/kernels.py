@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
@@ -32,6 +32,24 @@ class Kernel:
     last: int
     ops: list[int] = field(default_factory=list)
     given: list[int] = field(default_factory=list)  # the values that it writes
+
+
+class Move(NamedTuple):
+    """Bytes of a value that a kernel moves: the op that does, and the slot whose parts say how many of them
+    each device moves."""
+
+    op: int
+    slot: int
+    bytes: int
+
+
+class Moved(NamedTuple):
+    """The values that a kernel reads, by number; what it writes; and operands that must not be overwritten,
+    which are copied first."""
+
+    read: dict[int, Move]
+    written: tuple[Move, ...]
+    copied: tuple[Move, ...]
 
 
 @dataclass(frozen=True)
@@ -60,6 +78,7 @@ class Kernels:
         self._inside: dict[int, list[Kernel]] = {}  # the kernels that an op is computed in
         self._renamed = set[int]()  # ops that return their operand under another type
         self._blocks = set[int]()
+        self._having: dict[int, dict[int, list[Kernel]]] = {}  # by region
 
     def of(self, op: int) -> Kernel | None:
         """The kernel with this root; None for an op that is computed in other kernels, or not at all."""
@@ -69,45 +88,87 @@ class Kernels:
             self._find(self.graph.block(op))
         return self._kernels.get(op)
 
-    def amounts(self, kernel: Kernel) -> Amounts:
-        """The work of a kernel."""
+    def having(self, op: int) -> list[Kernel]:
+        """The kernels that an op is computed in."""
+        self.of(op)
+        region = self.graph.regions[op]
+        if region not in self._having:
+            having: dict[int, list[Kernel]] = {}
+            for kernel in filter(None, map(self._kernels.get, self.graph.block(op))):
+                for each in dict.fromkeys((kernel.root, *kernel.ops)):
+                    having.setdefault(each, []).append(kernel)
+            self._having[region] = having
+        return self._having[region].get(op, [])
+
+    def apart(self, op: int) -> Kernel | None:
+        """The kernel that a reduction would be that is computed in another one; None for other ops."""
+        form, graph = self._rules.form(self.graph.names[op]), self.graph
+        if form != "reduction" or all(kernel.root == op for kernel in self.having(op)):
+            return None
+        return Kernel(
+            op, form, graph.types[graph.operands[op][0]].elements, op, op, given=[*graph.results[op]]
+        )
+
+    def moved(self, kernel: Kernel) -> Moved:
+        """The bytes that a kernel moves, each value once."""
         graph, types, rules = self.graph, self.graph.types, self._rules
-        inside, read, computed = {kernel.root, *kernel.ops}, dict[int, int](), Counter[Any]()
-        copied, loops = list[int](), list[int]()
-        written = [types[value].bytes for value in kernel.given if self._needed(value, inside)]
+        inside, read, copied = {kernel.root, *kernel.ops}, dict[int, Move](), list[Move]()
+        for op in (kernel.root, *kernel.ops):
+            in_place, taken = rules.in_place(graph.names[op]), graph.operands[op]
+            reads_part = self._traits.touches(graph.plain[op]) == "reads"
+            for slot, operand in enumerate(taken):
+                value = self._origin(operand)
+                if not self._in_memory_for(value, inside):
+                    continue
+                size, at = types[operand].bytes, slot
+                if slot == 0 and in_place:
+                    if self._lasting(op):
+                        copied.append(Move(op, slot, size))
+                    continue
+                if slot == 0 and reads_part:
+                    made = sum(types[result].bytes for result in graph.results[op])
+                    size, at = (made, len(taken)) if made < size else (size, slot)
+                if value not in read or read[value].bytes < size:
+                    read[value] = Move(op, at, size)
+        root, taken = kernel.root, graph.operands[kernel.root]
+        if rules.in_place(graph.names[root]) and len(taken) > 1:
+            slot = len(taken) - 1 if kernel.form == "scatter" else 1
+            return Moved(read, (Move(root, slot, types[taken[slot]].bytes),), tuple(copied))
+        written = list[Move]()
+        for value in kernel.given:
+            if self._needed(value, inside):
+                op = graph.definers[value]
+                slot = len(graph.operands[op]) + value - graph.results[op].start
+                written.append(Move(op, slot, types[value].bytes))
+        return Moved(read, tuple(written), tuple(copied))
+
+    def amounts(self, kernel: Kernel, moved: Moved) -> Amounts:
+        """The work of a kernel that moves this."""
+        graph, computed = self.graph, Counter[Any]()
+        inside, values = {kernel.root, *kernel.ops}, [self._origin(v) for v in graph.operands[kernel.root]]
         for op in (kernel.root, *kernel.ops):
             self._count(op, computed)
-            in_place = rules.in_place(graph.names[op])
-            for number, operand in enumerate(graph.operands[op]):
-                value = self._origin(operand)
-                maker = graph.definers[value]
-                if maker >= 0:
-                    if maker in inside or rules.form(graph.names[maker]) == "free":
-                        continue
-                    makers = self._inside.get(maker, ())
-                    if op == kernel.root and any(each.form == "loop" for each in makers):
-                        loops.append(number)
-                size = types[operand].bytes
-                if in_place and number == 0:
-                    if self._lasting(op):
-                        copied.append(size)
-                    continue
-                if number == 0 and self._traits.touches(graph.plain[op]) == "reads":
-                    size = min(size, sum(types[result].bytes for result in graph.results[op]))
-                read[value] = max(read.get(value, 0), size)
-        taken = graph.operands[kernel.root]
-        if rules.in_place(graph.names[kernel.root]) and len(taken) > 1:
-            written = [types[taken[-1 if kernel.form == "scatter" else 1]].bytes]
+        loops = [
+            number
+            for number, value in enumerate(values)
+            if self._in_memory_for(value, inside)
+            and any(each.form == "loop" for each in self._inside.get(graph.definers[value], ()))
+        ]
         names = sorted((name, type_, number, count) for (name, type_, number), count in computed.items())
         return Amounts(
-            tuple(sorted(read.values())),
-            tuple(sorted(written)),
-            tuple(copied),
+            tuple(sorted(move.bytes for move in moved.read.values())),
+            tuple(sorted(move.bytes for move in moved.written)),
+            tuple(move.bytes for move in moved.copied),
             tuple(names),
             tuple(loops),
             self._follower(kernel) is not None,
-            any(self._follows(value, kernel) for value in read),
+            any(self._follows(value, kernel) for value in moved.read),
         )
+
+    def _in_memory_for(self, value: int, inside: set[int]) -> bool:
+        """Whether a kernel reads a value from memory."""
+        maker = self.graph.definers[value]
+        return maker < 0 or not (maker in inside or self._rules.form(self.graph.names[maker]) == "free")
 
     def _follower(self, kernel: Kernel) -> Kernel | None:
         """The loop over the elements of a product that is its only user."""
@@ -303,6 +364,8 @@ def _lasting(value: Any) -> bool:
     if not isinstance(value.owner, ir.Block):
         return False
     function = value.owner.owner.operation
+    if function.name == "sdy.manual_computation":
+        return _lasting(function.operands[ir.BlockArgument(value).arg_number])
     if function.name != "func.func":
         return False
     if "arg_attrs" not in function.attributes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -14,7 +13,7 @@ from ..partition.facts.knowledge import Knowledge, RuleReader
 from ..program.columns import first_alike, numbered, told_apart
 from ..runs.collectives import Collective
 from .alike import Integers, flat
-from .exchange import op_facts, sending, solver_of
+from .facts import BytesMoved, event_facts, sending, solver_of
 from .gpu import Facts, Gpu
 from .graph import OpGraph
 from .known import Known
@@ -140,29 +139,13 @@ class Pricing:
         key = name, knowledge, moved, count
         if key not in self._known:
             facts = self._facts(name, knowledge, moved, count)
-            self._known[key] = self._solved(facts, moved.touched, self.machine.sure)
+            self._known[key] = self._solved(facts, int(moved.touched), self.machine.sure)
         return self._known[key]
 
     def _facts(
         self, name: str, knowledge: Knowledge, moved: BytesMoved, count: int = 1
     ) -> dict[str, Iterable[Any]]:
-        sizes = [prod(shape or ()) for shape in knowledge.shapes]
-        result_elements = sum(n for n, role in zip(sizes, knowledge.roles, strict=True) if role == "result")
-        taken = max(
-            (n for n, role in zip(sizes, knowledge.roles, strict=True) if role == "operand"), default=0
-        )
-        multiplied = knowledge.multiplications
-        facts: dict[str, Iterable[Any]] = {
-            "kind": [(name,)],
-            "taken": [(float(taken),)],
-            "made": [(float(result_elements),)],
-            "touched": [(float(moved.touched),)],
-            "inside": [(float(moved.inside), float(moved.largest))] if moved.inside else [],
-            "stores": [()] if moved.stores else [],
-            "peak": [(self.machine.peak(knowledge.element),)],
-            "multiplied": [] if multiplied is None else [(multiplied / count,)],
-        }
-        return {**facts, **op_facts(knowledge.signature)}
+        return event_facts(self.machine, name, knowledge, knowledge.shapes, moved, count)
 
     def of_collective(self, collective: Collective, op: int, together: int = 1) -> OpPrice:
         """The price of a collective, with elements as wide as the machine sends them; its share, if this many
@@ -186,18 +169,6 @@ class Pricing:
         return OpPrice(seconds, flops, float(amount), limited, sure)
 
 
-@dataclass(frozen=True)
-class BytesMoved:
-    """The bytes that an op reads from memory and writes to it; those of values that the program makes and
-    does not return, ``inside`` of it, and the bytes of the ``largest`` of these values; whether it ``stores``
-    its results."""
-
-    touched: int = 0
-    inside: int = 0
-    largest: int = 0
-    stores: bool = False
-
-
 def _stored(value: int, storing: Storing) -> int:
     """A number for how a value is stored, equal for values that ``_moved`` treats alike."""
     graph = storing.graph
@@ -209,32 +180,58 @@ def _stored(value: int, storing: Storing) -> int:
     return 1 + how.stored + 2 * returned + 4 * shares + 8 * often
 
 
-def _moved(op: int, storing: Storing) -> BytesMoved:
-    graph = storing.graph
+class Touched(NamedTuple):
+    """What an op reads from memory or writes to it: the value, how many of its bytes, and the slot whose
+    parts say how many of them each device moves."""
+
+    value: int
+    bytes: int
+    slot: int
+
+
+def touching(op: int, storing: Storing) -> list[Touched] | None:
+    """What an op moves; None if its results share the memory of operands."""
+    graph, how_stored = storing.graph, storing.at
     results, types, taken = graph.results[op], graph.types, graph.operands[op]
-    stored = [storing.at(value) for value in results]
+    stored = [how_stored(value) for value in results]
     if all(how.same is not None and storing.shares(v) for v, how in zip(results, stored, strict=True)):
-        return BytesMoved()
-    result_bytes = sum([types[value].bytes for value in results])
+        return None
     parts = storing.traits.touches(graph.plain[op])
-    writes = [value for value, how in zip(results, stored, strict=True) if how.stored]
-    written = any(types[value].bytes for value in writes)
+    slots = range(len(taken), len(taken) + len(results))
+    writes = [
+        Touched(value, types[value].bytes, slot)
+        for value, how, slot in zip(results, stored, slots, strict=True)
+        if how.stored
+    ]
+    written = any(each.bytes for each in writes)
     if parts == "writes":  # in place: only the update, which is also read
-        return BytesMoved(
-            2 * types[taken[1 if len(taken) > 1 else 0]].bytes if written else 0, stores=bool(writes)
-        )
+        slot = 1 if len(taken) > 1 else 0
+        return [Touched(-1, 2 * types[taken[slot]].bytes, slot)] if written else []
     times = 1 if written else max(sum([len(graph.uses[value]) for value in results]), 1)
-    sizes = [(value, types[value].bytes) for value in writes]
-    for operand in taken:
-        if graph.definers[operand] < 0 or storing.at(operand).stored:
+    made = sum([types[value].bytes for value in results])
+    for slot, operand in enumerate(taken):
+        if graph.definers[operand] < 0 or how_stored(operand).stored:
             size = types[operand].bytes
-            sizes.append((operand, (min(size, result_bytes) if parts == "reads" else size) * times))
-    inside = {v for v, _ in sizes if graph.definers[v] >= 0 and v not in graph.returned}
+            part = parts == "reads" and made < size
+            writes.append(Touched(operand, (made if part else size) * times, len(taken) if part else slot))
+    return writes
+
+
+def inside_of(touched: Iterable[Touched], graph: OpGraph) -> set[int]:
+    """The values of these that a program makes and does not return."""
+    return {v for v, *_ in touched if v >= 0 and graph.definers[v] >= 0 and v not in graph.returned}
+
+
+def _moved(op: int, storing: Storing) -> BytesMoved:
+    graph, touched = storing.graph, touching(op, storing)
+    if touched is None:
+        return BytesMoved()
+    inside = inside_of(touched, graph)
     return BytesMoved(
-        sum([size for _, size in sizes]),
-        sum([size for value, size in sizes if value in inside]),
-        max([types[value].bytes for value in inside], default=0),
-        bool(writes),
+        sum([each.bytes for each in touched]),
+        sum([each.bytes for each in touched if each.value in inside]),
+        max([graph.types[value].bytes for value in inside], default=0),
+        any(storing.at(value).stored for value in graph.results[op]),
     )
 
 

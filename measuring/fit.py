@@ -17,7 +17,7 @@ from typing import Any
 
 from ..api import run
 from ..cost.cost import kernels
-from ..cost.exchange import solver_of
+from ..cost.facts import solver_of
 from ..cost.gpu import Timing
 from ..cost.machine import KERNELS, OPS, machine
 from ..errors import ShardlogError, closest

@@ -20,7 +20,7 @@ from ..program.function import location
 from ..program.shardings import Sharding
 from .choice import tuning
 from .choice.homes import NOTHING, FoundHomes, Homes
-from .choice.problem import Runs, homes_of, often, times, variables_of
+from .choice.problem import Runs, homes_of, often, tasks_of, times, variables_of
 from .device_program import DeviceProgram, Planned, Written
 from .executions import Executions
 from .facts.annotated import Annotated
@@ -31,7 +31,7 @@ from .finishing.combining.combining import combined_sizes
 from .finishing.passes import FINISHED, Draft
 from .layouts import Pieces
 from .plan import Plan
-from .reshards.prices import Prices
+from .reshards.prices import Prices, TaskId
 from .writing.building import Sent, bytes_of, element_of, pairs_of
 from .writing.writer import Writer
 
@@ -97,12 +97,13 @@ class PricedCollective(NamedTuple):
 class PlannedProgram:
     """A device program by its plan, which is part of the ``facts``. It is written when it is needed. Its
     collectives are known before, except for permutations that may be merged, and collectives that may be the
-    same. ``found`` is the result of the search for layouts."""
+    same. ``found`` is the result of the search for layouts. ``tasks`` are known of some ops, by number."""
 
     facts: Facts
     annotated: Annotated
     write: Callable[[Decided], Writer]
     found: FoundHomes | None = None
+    tasks: Mapping[int, TaskId] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan:
@@ -185,9 +186,16 @@ class PlannedProgram:
             once = price.once * each.begun + planner.prices.once
             total += (price.byte * each.bytes + once) * each.times
         if computed := self.facts.computed_as:
-            chooser, runs = self.annotated.chooser, Runs(self.annotated)
-            for number, knowledge, factors in computed:
-                total += chooser.work(knowledge, factors) * runs.of(number)
+            chooser, runs, tasks = self.annotated.chooser, Runs(self.annotated), self.annotated.tasks
+            for number, how in computed:
+                knowledge, taken = how.knowledge, how.choice.taken
+                if tasks is None:
+                    work = chooser.work(knowledge, taken.factors)
+                else:
+                    task = self.tasks.get(number)
+                    task = tasks(number) if task is None else task
+                    work = chooser.takes(task, knowledge, taken.layouts)
+                total += work * runs.of(number)
         return total
 
 
@@ -230,16 +238,15 @@ class Improving:
 
     def best(self) -> PlannedProgram:
         """The best program. Raises ShardlogError if no program was found within the bound on memory."""
-        aim, best = self.aim, self.first
-        homes: Homes | None = None
+        aim, homes = self.aim, None
         if aim.move:
-            self._weigh_collectives()
             bound = aim.seconds is not None
-            pinned = self.first.plan.pinned
-            homes = homes_of(
-                self.annotated, variables_of(self.annotated, self.first.facts, pinned, bound=bound)
-            )
-            homes_found = homes.find(bound=bound, stop=self._late)
+            facts, pinned = self.first.facts, self.first.plan.pinned
+            variables = variables_of(self.annotated, facts, pinned, bound=bound)
+            self.first = replace(self.first, tasks=tasks_of(facts, variables))
+            self._weigh_collectives()
+            homes = homes_of(self.annotated, variables)
+            homes_found, best = homes.find(bound=bound, stop=self._late), self.first
             other = self._with(homes_found) if homes_found is not NOTHING else best
             best = other if self._is_better(other, best) else replace(best, found=homes_found)
             if (
@@ -249,6 +256,8 @@ class Improving:
                 and _is_more(*homes_found.held, tuning.NOTED)
             ):
                 return self._modest(best, homes)
+        else:
+            best = self.first
         if aim.memory is None or self._peak(best) <= aim.memory:
             return best
         tried = [best, self.first]
@@ -292,7 +301,7 @@ class Improving:
         apart."""
         plan = self.first.plan.changed_to(homes.plan, again=again)
         facts = facts_of(self.annotated, plan, refuses=self._refuses, asked=False)
-        return PlannedProgram(facts, self.annotated, self.write, homes)
+        return PlannedProgram(facts, self.annotated, self.write, homes, self.first.tasks)
 
     # ---- Memory -----------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from ..facts.knowledge import Knowledge, Read, Rows, RuleReader
 from ..layouts import Axes, Dims, Layout, Pieces, replicated
 from ..reshards.exchange import Exchange, plan_exchange
 from ..reshards.planning import Planner
+from ..reshards.prices import NO_TASK, TaskId
 
 SUM = "stablehlo.add"  # the combination of partial sums
 Way = tuple[tuple[Factor, Pieces], ...]  # to compute an op: the factors that are split, each on these pieces
@@ -403,21 +404,22 @@ class Chooser:
     def weighs(
         self, knowledge: Knowledge, held: tuple[Layout, ...], ways: Sequence[Way]
     ) -> npt.NDArray[np.float64]:
-        """The price of work in bytes, for each way to compute an op when all ops are chosen together. For
-        products, and with a machine for every op, this is all work; otherwise only redundant work."""
+        """The price of work in bytes, for each way to compute an op when all ops are chosen together without
+        a machine. For products this is all work, otherwise only redundant work."""
         facts = self._facts(knowledge, ways, self.parts_if_stays(knowledge, held))
-        if knowledge.multiplies and self.planner.prices.product_touched is not None:
-            facts["local"] = [(n, self._local(knowledge, held, way)) for n, way in enumerate(ways)]
         weights: dict[int, float] = dict(self._choice.solve(facts, ["weighs"])["weighs"])
         return np.asarray([weights[n] for n in range(len(ways))])
 
-    def _local(self, knowledge: Knowledge, held: tuple[Layout, ...], way: Way) -> float:
-        """The bytes of an op's operands and results on each device, computed in a way."""
-        layouts = self.layouts(knowledge, held, frozenset(), way)
-        sizes = zip(knowledge.shapes, knowledge.widths, layouts, strict=True)
-        return float(
-            sum(prod(self.axes.local(s, at.dims)) * width for s, width, at in sizes if s is not None)
-        )
+    def takes(self, task: TaskId, knowledge: Knowledge, layouts: Sequence[Layout]) -> float:
+        """The price of a task on a machine, in bytes, with slots in these layouts."""
+        tasks, local = self.planner.prices.tasks, self.axes.local
+        assert tasks is not None
+        if task == NO_TASK or knowledge.touches == "nothing":
+            return 0.0
+        slots = zip(knowledge.shapes, layouts, strict=True)
+        here = [None if shape is None else local(shape, at.dims) for shape, at in slots]
+        partial = any(at.partial for at in layouts)
+        return tasks.price(task, knowledge, tuple(here), partial)
 
     def _stretches(
         self, knowledge: Knowledge, slot: Slot, layouts: Sequence[Layout]
@@ -472,10 +474,8 @@ class Chooser:
     def _facts(self, knowledge: Knowledge, ways: Sequence[Way], parts_if_stays: int) -> dict[str, Rows]:
         """The facts about work for ``rules/partition/choice.dl``, for ways to compute an op."""
         prices = self.planner.prices
-        touched = prices.product_touched if knowledge.multiplies else None
-        rate = prices.multiplications(knowledge.element, knowledge.signature)
         return {
-            "exchange": [(rate, prices.touched if touched is None else touched)],
+            "exchange": [(prices.multiplications(knowledge), prices.touched)],
             "begins": [(prices.begins,)],
             "parts": [
                 (n, self.axes.product(chain(*(p for f, p in way if f >= 0)))) for n, way in enumerate(ways)

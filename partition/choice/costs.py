@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...program.ids import Slot
+from ..reshards.prices import TaskId
 from ..reshards.rates import LayoutId
 from . import tuning
 from .candidates import Candidates, WayId
@@ -53,7 +54,7 @@ class Costs:
         self._candidates, self._variables = candidates, candidates.variables
         self._chooser, self._planner = candidates.chooser, candidates.planner
         self._domains, self._layouts = candidates.domains, candidates.layouts
-        self._works: dict[tuple[int, tuple[DomainId, ...]], Floats] = {}
+        self._works: dict[tuple[int, tuple[DomainId, ...], TaskId | None], Floats] = {}
         self._moves: dict[tuple[int, tuple[DomainId, ...], tuple[int, ...]], dict[Slot, _Moved]] = {}
         # The terms of rows; None for rows whose cost does not depend on the choice.
         self.positions: list[Position | None] = [None] * len(candidates.variables.spots)
@@ -68,7 +69,7 @@ class Costs:
             domains = candidates.around(number)
             first = {n: t for t, n in reversed(list(enumerate(slots))) if n >= 0}
             same = tuple([first.get(n, -1) for n in slots])
-            key = candidates.kind_of[number], domains, spot.weight, spot.weights, same
+            key = candidates.kind_of[number], domains, spot.weight, spot.weights, self._task(number), same
             if key not in by_key:
                 if stop():
                     return None
@@ -160,12 +161,22 @@ class Costs:
 
     def _work(self, number: Row, domains: tuple[DomainId, ...]) -> Floats:
         """The cost of the work of each way to compute an op."""
-        key = self._candidates.kind_of[number], domains
+        key = self._candidates.kind_of[number], domains, self._task(number)
         if key not in self._works:
-            spot = self._variables.spots[number]
-            ways = [self._candidates.way(way) for way in self._candidates.ways_of(number)]
-            self._works[key] = self._chooser.weighs(spot.knowledge, spot.held, ways)
+            self._works[key] = self._work_anew(number)
         return self._works[key]
+
+    def _task(self, number: Row) -> TaskId | None:
+        return None if self._variables.tasks is None else self._variables.tasks[number]
+
+    def _work_anew(self, number: Row) -> Floats:
+        spot, ways, task = self._variables.spots[number], self._candidates.ways_of(number), self._task(number)
+        if task is None:
+            each = [self._candidates.way(way) for way in ways]
+            return self._chooser.weighs(spot.knowledge, spot.held, each)
+        takes, layouts = self._chooser.takes, self._layouts
+        needed = (self._candidates.layouts_by(number, way) for way in ways)
+        return np.asarray([takes(task, spot.knowledge, [layouts[n] for n in each]) for each in needed])
 
     def _read(self, number: Row, way: WayId, t: Slot, domain: DomainId) -> Floats:
         """The cost of each place of an operand for an op that reads stretches of it. Whole operands are

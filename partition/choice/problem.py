@@ -12,6 +12,7 @@ from ..facts.annotated import Annotated
 from ..facts.reading import Reading, static_shape
 from ..facts.recording import Facts
 from ..layouts import Layout, replicated
+from ..reshards.prices import NO_TASK, TaskId
 from ..writing.building import bytes_of, element_of
 from . import tuning
 from .candidates import Candidates
@@ -153,5 +154,23 @@ def variables_of(
     if boundary is not None:
         spots += boundary.handed_on(annotated, facts)
     carried = {value: runs.counts.turns(kinds.ops[loop]) is not None for value, loop in facts.carried.items()}
+    tasks = annotated.tasks
+
+    def task_of(number: int) -> TaskId:
+        assert tasks is not None
+        passed_on = spots[number].knowledge.touches == "nothing"
+        return NO_TASK if passed_on else tasks(facts.spots[number][0])
+
     steps = tuning.STEPS_IF_BOUNDED if bound else tuning.OPEN_STEPS if boundary else tuning.STEPS
-    return Variables(spots, needs, pinned, carried, boundary.opened if boundary else (), steps)
+    return Variables(
+        spots, needs, pinned, carried, boundary.opened if boundary else (), steps, tasks and task_of
+    )
+
+
+def tasks_of(facts: Facts, variables: Variables) -> dict[int, TaskId]:
+    """The tasks of ops, by number: those of the ops that they are like."""
+    if variables.tasks is None:
+        return {}
+    rows = zip(facts.spots, variables.row_of.tolist(), strict=True)
+    each = ((number, variables.tasks[row]) for (number, _), row in rows)
+    return {number: task for number, task in each if task != NO_TASK}

@@ -17,6 +17,7 @@ from ...program.columns import distinct, first_alike, numbered, starts, told_apa
 from ...program.ids import Slot
 from ..facts.knowledge import Knowledge
 from ..layouts import Layout, Shape
+from ..reshards.prices import TaskId
 from . import tuning
 from .least.folding import Integers, classes
 
@@ -73,7 +74,8 @@ class Variables:
 
     For each variable: ``kinds``; ``wanted``, the layouts that it is needed in, with counts; ``size``, the
     number of its values; ``weights``, the number of executions of its users. For each row: ``spots``, its
-    first op; ``often``, the number of its ops; ``slots``, the variables of that op, NONE for none. For each
+    first op; ``often``, the number of its ops; ``slots``, the variables of that op, NONE for none; and with a
+    machine its task, by ``task_of`` spots (``tasks``). For each
     given op: ``row_of``; the ``numbers`` of its values, -1 for none; ``results``, the first of each. For each
     number of ``values``: the variable (``of``).
     """
@@ -86,6 +88,7 @@ class Variables:
         carried: Mapping[int, bool] = MappingProxyType({}),
         opened: Collection[int] = (),
         steps: int = tuning.STEPS,
+        task_of: Callable[[int], TaskId] | None = None,
     ) -> None:
         columns = _Columns(spots)
         values, kinds, kind_of = _values(columns, carried, opened)
@@ -107,6 +110,7 @@ class Variables:
         first = np.unique(self.of, return_index=True)[1].tolist()
         self.kinds, self.wanted = [kinds[kind_of[n]] for n in first], [wanted.get(n, {}) for n in first]
         self._fold(spots, row_of)
+        self.tasks = None if task_of is None else [task_of(n) for n in self.firsts]
         self.weights = [1.0] * len(self.kinds)
         for spot, variables in zip(self.spots, self.slots, strict=True):
             for n, weight in zip(variables, spot.resharded, strict=True):

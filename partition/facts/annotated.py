@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,7 @@ from ..forms import Form
 from ..layouts import Axes
 from ..preparing.calls import Unshared
 from ..reshards.planning import Planner
+from ..reshards.prices import TaskId
 from .kinds import Kinds
 
 
@@ -39,6 +41,12 @@ class Annotated:
     def kinds(self) -> Kinds:
         """Its ops by number."""
         return self.prepared.kinds
+
+    @cached_property
+    def tasks(self) -> Callable[[int], TaskId] | None:
+        """The tasks of its ops, by number; None without a machine."""
+        tasks, listing = self.planner.prices.tasks, self.kinds.listing
+        return None if tasks is None else tasks.of(self.module, listing, self.chooser.reader)
 
     @cached_property
     def functions(self) -> dict[str, Any]:

@@ -163,16 +163,20 @@ class Knowledge:
 
     @cached_property
     def multiplications(self) -> int | None:
-        """The number of multiplications of a contraction: for each element of the result, the elements of the
-        second operand along dimensions that the result lacks, such as the window of a convolution. None for
-        other ops."""
+        """The number of multiplications of a contraction; None for other ops."""
+        return self.multiplied(self.shapes)
+
+    def multiplied(self, shapes: Sequence[Shape | None]) -> int | None:
+        """The number of multiplications of a contraction if its slots have these shapes: for each element of
+        the result, the elements of the second operand along dimensions that the result lacks, such as the
+        window of a convolution. None for other ops."""
         if not self.multiplies:
             return None
         result = self.roles.index("result")
         kept = {factor for dim in self.maps[result] for factor in dim}
-        shape, maps = self.shapes[1] or (), self.maps[1]
+        shape, maps = shapes[1] or (), self.maps[1]
         inside = (n for n, factors in zip(shape, maps, strict=True) if not kept.intersection(factors))
-        return prod(self.shapes[result] or ()) * prod(inside)
+        return prod(shapes[result] or ()) * prod(inside)
 
 
 def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:

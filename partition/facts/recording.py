@@ -63,16 +63,17 @@ class Decided:
 class Facts:
     """The needs of the ops of a module under a plan. ``spots`` are the ops that are computed, and values that
     are passed on. ``needs`` are values that are needed in a layout, at a boundary or by control flow.
-    ``carried`` are the values that loops carry, and their loops. ``computed_as`` are contractions, with their
-    ways. ``sends`` are the collectives of the plan, or None if that is unknown before the program is written,
-    because permutations may be merged. ``sent`` are the same with their operands; if they are ``in_turn``,
-    none is a permutation, and each needs the one before and is beside it. ``decided`` is the plan with its
+    ``carried`` are the values that loops carry, and their loops. ``computed_as`` are contractions, or with a
+    machine all ops, and how they are computed. ``sends`` are the collectives of the plan, or None if that is
+    unknown before the program is written, because permutations may be merged. ``sent`` are the same with
+    their operands; if they are ``in_turn``, none is a permutation, and each needs the one before and is
+    beside it. ``decided`` is the plan with its
     reshards."""
 
     spots: tuple[tuple[int, Spot], ...]
     needs: tuple[tuple[int, Need], ...]
     carried: Mapping[int, int]
-    computed_as: tuple[tuple[int, Knowledge, Way], ...]
+    computed_as: tuple[tuple[int, Computed], ...]
     sends: tuple[Sending, ...] | None
     sent: Sequence[Made] = field(repr=False)
     in_turn: bool
@@ -134,7 +135,7 @@ class Recorder(Walk):
         self.spots: list[tuple[int, Spot]] = []
         self.needs: list[tuple[int, Need]] = []
         self.carried: dict[int, int] = {}
-        self.computed_as: list[tuple[int, Knowledge, Way]] = []
+        self.computed_as: list[tuple[int, Computed]] = []
         self.sent: list[Made] = []
         self.in_turn = True
         self.ends: dict[str, RecordedEnds] = {}
@@ -485,7 +486,7 @@ class Recorder(Walk):
         if self.asked:
             self.spots.append((number, Spot(knowledge, (*operands, *results), held, recipe.free, sends)))
         if knowledge.multiplies or self.planner.prices.all_work:
-            self.computed_as.append((number, knowledge, factors))
+            self.computed_as.append((number, recipe.computed))
         takes, known_here = list[Made](), self._scope.find
         for slot, layout, home in recipe.takes:
             value = operands[slot]
