@@ -55,8 +55,8 @@ def _proof(plan: AutoPlan) -> Iterator[str]:
             yield f"the sum misjudges this program, which takes {times:.1f} times as long"
         elif plan.seconds < plan.bound:
             yield (
-                f"the sum misjudges this program, which takes {times:.2f} times as long: the sum counts each "
-                "op alone, and compilers fuse ops; so its bound is none of the time"
+                f"the sum misjudges this program, which takes {times:.2f} times as long: collectives are "
+                "combined, or ops behind them are fused; so its bound is none of the time"
             )
 
 

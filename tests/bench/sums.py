@@ -23,7 +23,7 @@ def measured(text: str, machine: str) -> str:
 
     search = Search(text, MESH, AutoOptions(topology=machine), lambda what, done: None)
     found = search.at(PRICES[0])
-    ratios = [search.sum_of(each.candidate) / each.cost.seconds for each in search.known()]
+    ratios = [search.sum_of(each.candidate) / each.cost.seconds for each in search.strategies()]
     cells = [f"{search.sum * 1e3:.2f}", f"{found.cost.seconds * 1e3:.2f}"]
     return " | ".join(
         [*cells, f"{search.sum / found.cost.seconds:.2f}", f"{min(ratios):.2f}", f"{max(ratios):.2f}"]

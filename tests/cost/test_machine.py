@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shardlog.cost.exchange import prices, sending, solver_of
+from shardlog.cost.exchange import prices
+from shardlog.cost.facts import sending, solver_of
 from shardlog.cost.machine import MACHINES, Torus, machine, names
 from shardlog.errors import ShardlogError
 
