@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+import pytest
+
 from .processes import Taken, bytecode, shardlog, taken
 
 LAYER = """\
@@ -47,6 +49,7 @@ COMMANDS = {
     "why": ("why", "{0}.run", "result#0"),
     "why-not": ("why-not", "{0}.run", "%9", "--dim", "1", "--axis", "model"),
     "conflicts": ("conflicts", "{0}.run", "--limit", "20"),
+    "conflicts, asked again": ("conflicts", "{0}.run", "--limit", "20"),  # the cache has the answer
     "query": ("query", "{0}.run", 'sharded("%9", d, k, x)'),
     "partition": ("partition", "{0}.mlir", "--keep-shardings", "-o", "{0}.device.mlir"),
     "partition, least bytes": ("partition", "{0}.mlir", "-o", "{0}.least.mlir"),
@@ -102,8 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--ops", type=int, nargs="+", default=[20_000, 200_000])
     parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     options = parser.parse_args(arguments)
-    with bytecode():
-        measured(100, COMMANDS)  # writes the bytecode
+    with bytecode(), tempfile.TemporaryDirectory() as cache, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHARDLOG_CACHE", cache)  # of this run alone: no answers of earlier ones
+        measured(100, COMMANDS)  # writes the bytecode and compiles the rules
         for ops in options.ops:
             print(flush=True)
             measured(ops, {"run --save", *options.commands})
