@@ -211,7 +211,10 @@ class _Rooms:
         farthest, node = self.farthest, first + self.leaves
         farthest[node] = self.gaps[first][-1] if self.gaps[first] else -1
         while node := node >> 1:
-            farthest[node] = max(farthest[2 * node], farthest[2 * node + 1])
+            latest = max(farthest[2 * node], farthest[2 * node + 1])
+            if farthest[node] == latest:  # and so all above it
+                return
+            farthest[node] = latest
 
     def latest(self, start: int, end: int) -> int:
         """The last op up to ``start`` with a gap that extends to ``end``; -1 if there is none."""
@@ -355,7 +358,7 @@ def _lives(
                 copies.append(_Life(size + size // how.beside_sums, time, time + 1, op, []))
             place = None
             # Others are skipped, because there may be many operands.
-            if dying[time, size] and value not in placed:
+            if dying.get((time, size)) and value not in placed:  # a look-up that adds nothing
                 taken = (by_value[of] for of in layouts.replaced(value) if of in by_value)
                 places = chain(taken, here if layout.in_place else ())
                 place = next((p for p in places if p.end == time and p.size == size and p not in spent), None)

@@ -65,7 +65,7 @@ class Origin(NamedTuple):
 
     def within(self, call: Origin) -> Origin:
         """The origin of an op of a function, in the place of a call."""
-        return Origin((*call.names, *self.names), (*self.frames, *call.frames)) if call != _NOWHERE else self
+        return Origin((*call.names, *self.names), (*self.frames, *call.frames)) if call != NOWHERE else self
 
     @property
     def line(self) -> str:
@@ -122,7 +122,7 @@ class Origin(NamedTuple):
         return line or ("" if stack else self.path), stack
 
 
-_NOWHERE = Origin()
+NOWHERE = Origin()  # of what has no location
 
 
 @lru_cache(maxsize=1 << 12)
@@ -175,13 +175,13 @@ def _read(text: str, at: int, *, inside: bool) -> tuple[Origin, int]:
         raise ValueError(text)
     at = token.end()
     if token["unknown"]:
-        return _NOWHERE, at
+        return NOWHERE, at
     if token["open"]:
         return _chain(text, at) if token["open"].startswith("call") else _fused(text, at)
     name = _unescaped(token["text"])
     if token["line"]:
         return Origin((), (Frame("", name, int(token["line"]), int(token["column"])),)), at
-    child = _NOWHERE
+    child = NOWHERE
     if text[at : at + 1] == "(":
         child, at = _read(text, at + 1, inside=True)
         at = _past(text, at, ")")
@@ -189,7 +189,7 @@ def _read(text: str, at: int, *, inside: bool) -> tuple[Origin, int]:
             frame = child.frames[0]
             if not frame.function and not _TRANSFORMED.fullmatch(name):
                 return Origin((), (frame._replace(function=name),)), at
-    if name.endswith(":") and child != _NOWHERE:  # the kind of an op, whose name is the child's
+    if name.endswith(":") and child != NOWHERE:  # the kind of an op, whose name is the child's
         return child, at
     return Origin((name,), child.frames), at
 

@@ -19,7 +19,7 @@ from ...importers.sources.text import parse_module
 from ...program.function import Function
 from ...program.ids import Cell, Item, Place, first_place
 from ...program.mlir.modules import symbols
-from ...program.mlir.origins import Origin, location_text, place_text, tell_apart
+from ...program.mlir.origins import NOWHERE, Origin, location_text, place_text, tell_apart
 from ...program.mlir.origins import origin as origin_of
 from ...program.mlir.places import NameScope, argument_path, result_path
 from ...propagation.completion.visits import Held
@@ -299,7 +299,7 @@ class Live(LiveTurns):
         while number not in self._arounds and number in self._callers:
             waiting.append(number)
             number = self._callers[number][0].number
-        around = self._arounds.get(number, Origin())
+        around = self._arounds.get(number, NOWHERE)
         for inner in reversed(waiting):
             around = self._arounds[inner] = self._own(*self._callers[inner]).within(around)
         return around
@@ -518,9 +518,10 @@ class Live(LiveTurns):
     def sketches(self, items: Iterable[Item]) -> Iterator[Sketch]:
         type_of, end = cache(self.type_of), self.items - len(self._graph.result_items)
         looks: dict[int, tuple[str, ...]] = {}  # ops of a signature have one
+        main = self._graph.main
         for instance, node, item in self._nodes(items):
             function = instance.function
-            if item >= end or node >= len(function.ops) or instance is not self._graph.main:
+            if item >= end or node >= len(function.ops) or instance is not main:
                 yield self._sketch(item, type_of)
                 continue
             signature, operands = function.signature[node], function.operands[node]

@@ -15,7 +15,7 @@ from ...exporters.relations import OpPlace, live_values, sharding_rows
 from ...importers.graph.graph import Instance
 from ...program.columns import numbers, spread_ranges, widths
 from ...program.ids import Item, Place
-from ...program.mlir.origins import Frame, Origin
+from ...program.mlir.origins import NOWHERE, Frame, Origin
 from ..result import Result
 from .columns import WIDTHS
 from .live import Live
@@ -126,7 +126,7 @@ class SaveColumns:
         """The line, the name stack and the location of every node of an instance, as texts, and its origin,
         the calls around included."""
         around = self.record.around(instance.number)
-        alone, places = around == _NOWHERE, self._op_places(instance)
+        alone, places = around == NOWHERE, self._op_places(instance)
         wheres, stacks, sources, origins = list[str](), list[str](), list[str](), list[int]()
         which, seen = list[int](), dict[int, int]()  # many nodes may be at one place
         for place in places:
@@ -374,5 +374,4 @@ def _packed(column: Ints) -> tuple[str, bytes]:
     return width, column.astype(f"<{width}").tobytes()
 
 
-_NOWHERE = Origin()
 _json = json.JSONEncoder(separators=(",", ":")).encode
