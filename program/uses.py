@@ -83,7 +83,10 @@ class Uses:
 
     def of(self, value: int) -> list[tuple[int, int]]:
         """(node, operand index) of the uses of ``value``, oldest first."""
-        at = np.asarray(self._of(value), np.int64)
+        known = self._of(value)
+        if len(known) <= 1:  # of most values; NumPy takes as long as for hundreds
+            return [(int(self.node[i]), int(self.index[i])) for i in known]
+        at = np.asarray(known, np.int64)
         at = at[np.argsort(self.age[at], kind="stable")]
         return list(zip(self.node[at].tolist(), self.index[at].tolist(), strict=True))
 

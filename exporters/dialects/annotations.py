@@ -13,7 +13,7 @@ from ...errors import ShardlogError
 from ...program.carried import ENTRIES, HALO, OFFSETS, PARTIAL, SPELLING, UNEVEN, UNKNOWN, with_partial
 from ...program.function import location
 from ...program.meshes import Meshes
-from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, operations_in, symbols
+from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, is_used, operations_in, symbols
 from ...program.mlir.types import Attributes, FunctionOp, Operation, Value
 from ...program.shardings import Sharding, Shardings, is_writable, read_mesh
 from ...program.signature import text_of
@@ -63,7 +63,8 @@ class _AnnotationWriter:
         self.written_in: dict[str, dict[int, Any]] = {}
         self.function: Any = None  # the one that is written, ...
         self.written: dict[int, Any] = {}  # ... and what ``written_in`` has of it
-        self.uses: dict[Any, list[tuple[Any, int]]] = {}  # of values of the module, by ops and operands
+        self.defined: dict[Any, Any] = {}  # annotated for users -> annotated where it is defined
+        self.seen: list[Any] = []  # the ops of the former
 
     def write(self) -> None:
         ops = operations_in(self.module)
@@ -72,7 +73,8 @@ class _AnnotationWriter:
         results = {name: self.boundary(op, "res_attrs") for name, op in self.functions.items()}
         held = {i: self.of_op(op) for i, op in enumerate(ops)}
         every = [*arguments.values(), *results.values(), *held.values()]
-        used = [annotation.sharding for group in every for annotation in group if annotation is not None]
+        annotations = {id(one): one for group in every for one in group if one is not None}
+        used = {one.sharding: None for one in annotations.values()}
         unknown = {
             name: list(ir.DenseI64ArrayAttr(op.attributes[UNKNOWN]))
             for name, op in self.declared.items()
@@ -82,9 +84,6 @@ class _AnnotationWriter:
         self.grids = grids_of(self.shardings.meshes, used, places, unknown)
         for grid in self.grids:
             self.declare(grid)
-        for op in ops:
-            for number, value in enumerate(op.operands):
-                self.uses.setdefault(value, []).append((op, number))
         for name, function in self.functions.items():
             self.enter(function, arguments[name])
         for i, op in enumerate(ops):
@@ -98,6 +97,9 @@ class _AnnotationWriter:
                 self.define(op, held[i])
         for name, function in self.functions.items():
             self.leave(function, results[name])
+        for op in self.seen:
+            if not is_used(op):
+                op.erase()
         for op in self.declared.values():
             op.erase()
         attributes = self.module.operation.attributes
@@ -163,7 +165,7 @@ class _AnnotationWriter:
         self.written = self.written_in.setdefault(text_of(function.attributes["sym_name"]), {})
 
     def shard(self, value: Any, annotation: _Annotation, place: Any, users: bool) -> Any:
-        """Annotates a value. Returns the annotation's result, for the users that it is meant for."""
+        """Annotates a value. Returns the op, whose result is for the users that it is meant for."""
         return self.spelling.annotate(self.op, value, self.sharding(self.spec(annotation)), place, users)
 
     def sharding(self, spec: dict[str, Any]) -> Any:
@@ -225,22 +227,19 @@ class _AnnotationWriter:
                 del op.attributes[label]
 
     def annotate(self, value: Value, annotation: _Annotation, place: ir.InsertionPoint) -> None:
-        uses = self.uses.get(value, [])
         defined = self.shard(value, annotation, place, users=False)
-        annotations = (*_CONSTRAINTS, f"{self.spelling.dialect}.shard")
-        others = [use for use in uses if use[0].name not in annotations]
-        for owner, number in uses:
-            owner.operands[number] = defined
-        if others:
-            seen = self.shard(defined, annotation, place, users=True)
-            for owner, number in others:
-                owner.operands[number] = seen
+        seen = self.shard(defined.results[0], annotation, place, users=True)
+        value.replace_all_uses_except(seen.results[0], defined)
+        self.defined[seen.results[0]] = defined.results[0]
+        self.seen.append(seen)
 
     def constrain(self, op: ir.Operation, annotation: _Annotation | None) -> None:
         """Writes a constraint as an annotation for the users of a value."""
         assert annotation is not None
-        annotated = self.shard(op.operands[0], annotation, ir.InsertionPoint(op), users=True)
-        op.results[0].replace_all_uses_with(annotated)
+        value = op.operands[0]
+        value = self.defined.get(value, value)
+        annotated = self.shard(value, annotation, ir.InsertionPoint(op), users=True)
+        op.results[0].replace_all_uses_with(annotated.results[0])
         op.erase()
 
     def enter(self, function: FunctionOp, arguments: list[_Annotation | None]) -> None:
@@ -267,7 +266,7 @@ class _AnnotationWriter:
         end = block.operations[-1].operation
         for i, (value, annotation) in enumerate(zip(end.operands, results, strict=False)):
             if annotation is not None and not self.is_annotated(value, annotation):
-                end.operands[i] = self.shard(value, annotation, ir.InsertionPoint(end), users=True)
+                end.operands[i] = self.shard(value, annotation, ir.InsertionPoint(end), users=True).results[0]
 
     def is_annotated(self, value: Value, annotation: _Annotation) -> bool:
         """Whether a value is annotated for its users alike."""

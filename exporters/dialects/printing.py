@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ...importers.dialects.cursor import Cursor, UnfittingError
 from ...importers.dialects.formats import Element, OpFormat, formats
@@ -24,23 +25,37 @@ _NUMBERS = re.compile(r"-?\d+")
 
 def pretty(text: str) -> str:
     """The text with each op of shard or mesh in the form of its dialect."""
-    alike: dict[tuple[str, int, str], str | None] = {}  # by all but its operands: the form, or none
+    alike: dict[tuple[str, int, str], _Form | None] = {}  # by all but its operands: the form, or none
 
     def on_one_line(match: re.Match[str]) -> str:
         """An op that stands on a line; ops that differ only in their operands have one form."""
-        operands = [name.strip() for name in match["operands"].split(",")] if match["operands"] else []
-        key = match["name"], len(operands), match["rest"]
+        head, name, inside, rest = match.groups()
+        operands = inside.split(", ") if inside else []
+        key = name, len(operands), rest
         if key not in alike:
-            names = ", ".join(f"%{_PLACE}{i}" for i in range(len(operands)))
-            line = f'"{match["name"]}"({names}){match["rest"]}'
-            printed = _pretty(line)
-            alike[key] = None if printed == line else printed
+            alike[key] = _form(*key)
         form = alike[key]
-        if form is None:
-            return match[0]
-        return match["head"] + _NAMED.sub(lambda place: operands[int(place[1])], form)
+        return match[0] if form is None else head + form.text % tuple(map(operands.__getitem__, form.places))
 
     return _pretty(_LINE.sub(on_one_line, text))
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The form of an op, with %s where an operand is, and which operand that is."""
+
+    text: str
+    places: tuple[int, ...]
+
+
+def _form(name: str, operands: int, rest: str) -> _Form | None:
+    """The form of an op in generic form with a rest behind its operands; None where it stays as it is."""
+    line = f'"{name}"({", ".join(f"%{_PLACE}{i}" for i in range(operands))}){rest}'
+    printed = _pretty(line)
+    if printed == line:
+        return None
+    parts = _NAMED.split(printed)
+    return _Form("%s".join(part.replace("%", "%%") for part in parts[::2]), tuple(map(int, parts[1::2])))
 
 
 def _pretty(text: str) -> str:

@@ -29,13 +29,13 @@ class Spelling:
     scatter: str
 
     def annotate(self, make: Any, value: Value, sharding: Any, place: ir.Location, users: bool) -> Any:
-        """Writes an annotation of a value; returns the annotated one. ``make`` writes an op; ``sharding`` is
-        a value, or the attributes that say it."""
+        """Writes an annotation of a value; returns its op. ``make`` writes an op; ``sharding`` is a value, or
+        the attributes that say it."""
         flags: dict[str, Any] = {"annotate_for_users": ir.UnitAttr.get()} if users else {}
         name = f"{self.dialect}.shard"
         if self.values:
-            return make(name, [value, sharding], [value.type], flags, place).results[0]
-        return make(name, [value], [value.type], flags | sharding, place).results[0]
+            return make(name, [value, sharding], [value.type], flags, place)
+        return make(name, [value], [value.type], flags | sharding, place)
 
     def respell(self, op: Operation) -> None:
         """Replaces an op of the newest version, such as a collective, by one of this version."""

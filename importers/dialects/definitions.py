@@ -11,16 +11,20 @@ from jaxlib.mlir.dialects import sdy
 from ...program.carried import ENTRIES
 from ...program.mlir.modules import boundary_attributes, with_attributes
 from ...program.mlir.types import FunctionOp, Operation, Value
+from .marks import ANNOTATIONS
 
 
 class Definitions:
     """The ops that make values, and the results among several that have shardings.
 
-    MLIR's ``owner`` is not asked for ops, because it looks for a dialect each time.
+    For many annotations ``ops`` are noted first: MLIR's ``owner`` looks for a dialect each time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ops: Iterable[Operation] = (), *, few: bool = False) -> None:
         self._makers: dict[Any, Any] = {}
+        self._few = few
+        if not few:
+            self.add(ops)
         self._sharded = set[Any]()
 
     def add(self, makers: Iterable[Operation]) -> None:
@@ -29,6 +33,10 @@ class Definitions:
 
     def maker(self, value: Value) -> Any:
         """The op that makes a value; None for an argument, and for one that was not noted."""
+        if self._few and value not in self._makers:
+            owner = value.owner
+            maker = None if isinstance(owner, ir.Block) else owner.operation
+            self._makers[value] = None if maker is not None and maker.name in ANNOTATIONS else maker
         return self._makers.get(value)
 
     def forget(self, value: Value) -> None:

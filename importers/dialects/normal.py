@@ -145,7 +145,8 @@ class _Normal:
         for op in grids:
             self.look_at(op, self.read_grid)
         if annotations or shardings or spelling == "rfc":
-            self.definitions.add(self.called([name for name in self.by_name if name not in ANNOTATIONS]))
+            makers = self.called([name for name in self.by_name if name not in ANNOTATIONS])
+            self.definitions = Definitions(makers, few=len(annotations) < len(makers) / 10)
         if encoded:
             self.read_encodings(self.ops)
         for op in shardings:

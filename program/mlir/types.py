@@ -29,6 +29,9 @@ class Value(Hashable, Protocol):
     def replace_all_uses_with(self, with_: Any, /) -> None:
         """Has another value take its place."""
 
+    def replace_all_uses_except(self, with_: Any, exceptions: Any, /) -> None:
+        """The same, but for the operands of some ops."""
+
     def set_type(self, type_: Any, /) -> None:
         """Gives it another type."""
 

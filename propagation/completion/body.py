@@ -35,12 +35,16 @@ class Body:
         bodies: Mapping[str, Body],
     ) -> None:
         self.function, self.options, self.bodies = function, options, bodies
+        nodes = range(len(function.ops))  # lists are read faster than columns
+        self.operands = [tuple(function.operands[node]) for node in nodes]
+        self.results = [tuple(function.results[node]) for node in nodes]
         self.sweeps = 0  # of this body
         ops = ((node, op.operation) for node, op in enumerate(function.ops)) if by_user else ()
         self.user_options = {node: by_user[op] for node, op in ops if op in by_user}
         self.notes = options.notes
         read = self.notes.read
         self.attributes: dict[tuple[Note, int], _AttributeAndLabels] = {}  # by an annotation and a rank
+        self.of_results: dict[tuple[ir.Attribute, ...], ir.Attribute] = {}
         self.constraints = {*function.constraints}
         # The node that ends a region -> the op that carries values through it.
         self.around: dict[int, int] = {}
@@ -102,7 +106,7 @@ class Body:
             held.append((slot, one))
             seen.append((slot, Seen(one.note, strength, differs)))
 
-        operands = self.function.operands[node]
+        operands = self.operands[node]
         for i, value in enumerate(operands):
             if (node, i) in self.used:
                 add(i, self.used[node, i], BINDS)
@@ -110,7 +114,7 @@ class Body:
                 add(i, self.for_users[value], BINDS)
             elif value in self.defined:
                 add(i, self.given.get(value, self.defined[value]), WISHES)
-        for i, value in enumerate(self.function.results[node], len(operands)):
+        for i, value in enumerate(self.results[node], len(operands)):
             if value in self.defined:
                 add(i, self.defined[value], BINDS)
             elif value in self.wished:
@@ -164,7 +168,7 @@ class Body:
 
     def use(self, node: int, operand: int, new: Held) -> None:
         """Gives an op an annotation of an operand, if it sees another one."""
-        value = self.function.operands[node][operand]
+        value = self.operands[node][operand]
         held = self.used.get((node, operand), self.of(value))
         if not self.notes.same(held.note, new.note):
             self.used[node, operand] = new
@@ -199,7 +203,7 @@ class Body:
 
     def give(self, node: int, chosen: ChosenOption, visit: int) -> None:
         """Gives the slots of an op their annotations."""
-        operands, results = self.function.operands[node], self.function.results[node]
+        operands, results = self.operands[node], self.results[node]
         same = self.notes.same
         for slot, note in chosen.notes:
             new = Held(note, visit, self.function.name, node, slot)
@@ -231,7 +235,7 @@ class Body:
         end = function.operands[function.terminator]
         _write_boundary(function.op, "res_attrs", [self.held(v) for v in end], keep=True)
         for node in numbers(function.order).tolist():
-            op, results = function.ops[node], function.results[node]
+            op, results = function.ops[node], self.results[node]
             if node not in self.constraints and any(v in annotated for v in results):
                 notes = (self.defined.get(v, _NONE).note for v in results)
                 each = [
@@ -240,7 +244,7 @@ class Body:
                 if self.carried(node) or node in function.calls:
                     each = self.of_carried(results)
                 if len(each) == len(results):
-                    op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(each)
+                    op.attributes["sdy.sharding"] = self.per_value(each)
                 beside = dict[str, ir.Attribute]()
                 if any(v in self.given for v in results):  # what stands beside the annotation its users see
                     beside = {label: op.attributes[label] for label in _BESIDE if label in op.attributes}
@@ -249,7 +253,7 @@ class Body:
                 if len(results) == 1 and (held := self.defined.get(results[0], _NONE)) != _NONE:
                     _set(op, self.written(results[0], held.note)[1])
                 given += self.reshard(op, node, beside)
-            for i, value in enumerate(function.operands[node]):
+            for i, value in enumerate(self.operands[node]):
                 held = self.used.get((node, i), _NONE)
                 if held.note != NONE and not self.notes.same(held.note, self.of(value).note):
                     self.constrain(op, i, value, held.note)
@@ -273,7 +277,7 @@ class Body:
     def place(self, value: int) -> tuple[int, int]:
         """The node that has a value as a result, and which result; -1 and the number of an argument."""
         node = self.function.definer[value]
-        of = self.function.arguments if node < 0 else self.function.results[node]
+        of = self.function.arguments if node < 0 else self.results[node]
         return node, of.index(value)
 
     def of(self, value: int) -> Held:
@@ -285,6 +289,13 @@ class Body:
 
     def rank(self, value: int) -> int:
         return len(self.options.classes.signatures.shapes[self.function.types[value]] or ())
+
+    def per_value(self, each: Sequence[ir.Attribute]) -> ir.Attribute:
+        """The shardings of the results of an op as one attribute."""
+        key = tuple(each)
+        if key not in self.of_results:
+            self.of_results[key] = sdy.TensorShardingPerValueAttr.get(list(each))
+        return self.of_results[key]
 
     def attribute(self, value: int, note: Note) -> ir.Attribute | None:
         """An annotation as an attribute; None where there is none."""
@@ -304,7 +315,7 @@ class Body:
         attributes ``beside`` these."""
         added: list[Added] = []
         behind = self.end(node)
-        for result, value in zip(op.results, self.function.results[node], strict=True):
+        for result, value in zip(op.results, self.results[node], strict=True):
             if value in self.given and not self.notes.same(self.given[value].note, self.defined[value].note):
                 attribute, more = self.written(value, self.given[value].note)
                 place = ir.InsertionPoint.after(op)
@@ -325,11 +336,12 @@ class Body:
     def constrain(self, op: Any, operand: int, value: int, note: Note) -> None:
         """Puts a constraint between a value and one of its uses."""
         attribute, beside = self.written(value, note)
-        constraint = sdy.ShardingConstraintOp(
-            op.operands[operand], attribute, loc=op.location, ip=ir.InsertionPoint(op)
+        given, place = op.operands[operand], ir.InsertionPoint(op)
+        held = {"sharding": attribute, INSERTED: ir.UnitAttr.get(), **beside}
+        constraint = ir.Operation.create(
+            "sdy.sharding_constraint", [given.type], [given], held, loc=op.location, ip=place
         )
-        _set(constraint.operation, {INSERTED: ir.UnitAttr.get(), **beside})
-        op.operands[operand] = constraint.result
+        op.operands[operand] = constraint.results[0]
 
 
 def _set(op: Any, attributes: Mapping[str, ir.Attribute]) -> None:

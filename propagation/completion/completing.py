@@ -44,9 +44,10 @@ def complete(
     RFC and of LLVM's ``sharding-propagation``.
     """
     with module.context, ir.Location.unknown():
-        for op in operations_in(module):
-            if INSERTED in op.attributes:
-                del op.attributes[INSERTED]  # of a module that was completed before
+        if not data or INSERTED.encode() in data:  # of a module that was completed before
+            for op in operations_in(module):
+                if INSERTED in op.attributes:
+                    del op.attributes[INSERTED]
         reader = ModuleReader(module, book, units=True)
         options = OptionChooser(reader, book, reader.shardings.has_unreduced or _says_partial(module))
         by_op = read_user_options(module, user_options, reader.shardings, data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import ShardlogError
 from ...importers.program import ModuleReader
@@ -17,8 +17,7 @@ BINDS, WISHES = "binds", "wishes"
 _MOST_WISHES = 10  # that a candidate may drop; those after the first ten are kept
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(NamedTuple):
     """The annotation that an op sees of an operand or result: its number and strength. ``differs``: the users
     of a result have different ones."""
 
