@@ -191,7 +191,8 @@ class RouteSearch:
             if number in spread.done:
                 continue
             spread.done.add(number)
-            edges, others = self._onwards(number, goal), self._permuted(number, goal, _ALL_WAYS)
+            # No steps slice several pieces at once: the goal has none that are not nested.
+            edges, others = self._steps(number, goal), self._permuted(number, goal, _ALL_WAYS)
             if id(others) not in spread.permuted:  # else they were reached at no higher price
                 spread.permuted.add(id(others))
                 edges = chain(edges, others)
@@ -212,11 +213,17 @@ class RouteSearch:
     def _onwards(self, number: int, goal: int) -> Iterable[Edge]:
         """The steps from a layout towards a goal. Most are the same for many goals."""
         layout, wanted = self._layouts[number], self._layouts[goal]
+        edges = self._steps(number, goal)
+        at_once = () if self._even else self._moves.cuts_at_once(self._shape, layout, wanted)
+        return chain(edges, self._edges_of(at_once)) if at_once else edges
+
+    def _steps(self, number: int, goal: int) -> list[Edge]:
+        """The steps from a layout that are the same for many goals."""
+        layout, wanted = self._layouts[number], self._layouts[goal]
         key = number, wanted.partial, wanted.combine, self._moves.mesh_of(layout, wanted)
         if key not in self._edges:
             self._edges[key] = self._edges_of(self._moves.steps(self._shape, layout, wanted))
-        at_once = () if self._even else self._moves.cuts_at_once(self._shape, layout, wanted)
-        return chain(self._edges[key], self._edges_of(at_once)) if at_once else self._edges[key]
+        return self._edges[key]
 
     def _permuted(self, number: int, goal: int, most: int) -> list[Edge]:
         """The steps to layouts with the same numbers of parts; shared by all of these layouts, unless some
