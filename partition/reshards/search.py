@@ -192,7 +192,8 @@ class RouteSearch:
                 continue
             spread.done.add(number)
             # No steps slice several pieces at once: the goal has none that are not nested.
-            edges, others = self._steps(number, goal), self._permuted(number, goal, _ALL_WAYS)
+            edges: Iterable[Edge] = self._steps(number, goal)
+            others = self._permuted(number, goal, _ALL_WAYS)
             if id(others) not in spread.permuted:  # else they were reached at no higher price
                 spread.permuted.add(id(others))
                 edges = chain(edges, others)
