@@ -26,8 +26,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=64")
-os.environ.setdefault("JAX_ENABLE_X64", "1")
+if __name__ == "__main__":  # before JAX is imported
+    os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=64")
+    os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import jax
 import numpy as np
