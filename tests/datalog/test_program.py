@@ -729,9 +729,31 @@ def test_facts_without_room_are_refused_as_they_are_added(relation: str, facts: 
     assert program.rows("p") == [(1, 2), (3, 4), (5, 6)]
 
 
+@pytest.mark.core
+@pytest.mark.parametrize("wide", [0, 1 << 40], ids=["narrow", "wide"])
+@pytest.mark.parametrize("again", [0, 1], ids=["distinct", "twice"])
+def test_many_facts_are_distinct(wide: int, again: int) -> None:
+    pairs = np.random.default_rng(1).permutation(100_000).reshape(-1, 1) * np.array([1, -3])
+    pairs[50_000] += wide
+    program = Program(
+        ".decl e(x: number, y: number)\n.decl s(x: number)\n.decl b(x: number)\nb(x) :- e(x, y), e(y, x)."
+    )
+    program.add("e", np.concatenate([pairs, pairs[:again]]))
+    program.add("s", np.concatenate([pairs[:, 0], pairs[:again, 0]]))
+    assert program.count("e") == program.count("s") == 100_000
+    program.add("e", np.concatenate([pairs[-2:], [(-3, 1)]]))
+    program.add("s", pairs[:5, 0])
+    program.run()
+    assert (program.count("e"), program.count("s")) == (100_001, 100_000)
+    assert program.rows("b") == [(-3,), (0,), (1,)]
+    program.remove("e", pairs[pairs[:, 0] == 1])
+    program.run()
+    assert program.rows("b") == [(0,)]
+
+
 def test_facts_without_room_are_refused_before_a_rule_runs(backend: Any) -> None:
     program = Program(ROOM, backend=backend)
-    program.add("e", ((i, i) for i in range(100_000)))
+    program.add("e", ((i, i) for i in range(200_000)))
     with pytest.raises(EngineError, match=NO_ROOM if backend == "core" else "more than 1 MiB"):
         program.run(limits=Limits(memory=1 << 20))
 

@@ -487,6 +487,11 @@ impl Relation {
         self.sink.reserve(count)
     }
 
+    /// Make room for the rows alone of so many facts.
+    pub fn reserve_rows(&mut self, count: usize) -> Result<(), Fault> {
+        self.sink.reserve_rows(count)
+    }
+
     /// Add a fact: a tuple that no rule has derived.
     pub fn give(&mut self, tuple: &[i64]) -> Result<(), Fault> {
         match *tuple {

@@ -11,6 +11,7 @@ use crate::losses::{without, Known, Losses, Tuples};
 use crate::machine::profile::{Profile, Record, Steps};
 use crate::machine::Machine;
 use crate::program::{Program, Stratum, StratumId};
+use crate::relation::set::packed;
 use crate::relation::{Database, Order, Relation};
 use crate::values::made;
 
@@ -62,6 +63,8 @@ pub struct Room {
 
 /// Facts between two looks at how much they take.
 const PATIENCE: usize = 1 << 16;
+/// Of fewer facts it is seen one by one whether they are distinct.
+const MANY: usize = 1 << 16;
 
 impl Room {
     /// An error where the facts take more than there may be. `read` says which part of those that come has been read,
@@ -154,6 +157,9 @@ impl Store {
         copy: impl Fn(usize, &mut [i64]),
     ) -> Result<(), Error> {
         let mut tuple = vec![0; self.program.schema(relation).columns.len()];
+        if self.give_distinct(relation, count, room, &mut tuple, &copy)? {
+            return Ok(());
+        }
         let (mut found, lost) = (Vec::new(), &self.lost[relation.0]);
         for fact in if lost.is_empty() { 0..0 } else { 0..count } {
             copy(fact, &mut tuple);
@@ -192,6 +198,50 @@ impl Store {
             self.settled = settled;
         }
         result
+    }
+
+    /// As `give_all` where they are many, the first ones, and distinct, so that no set is needed before a rule asks for
+    /// it; otherwise false.
+    fn give_distinct(
+        &mut self,
+        relation: RelationId,
+        count: usize,
+        room: &Room,
+        tuple: &mut [i64],
+        copy: &impl Fn(usize, &mut [i64]),
+    ) -> Result<bool, Error> {
+        let facts = &self.database.relations[relation.0];
+        if count < MANY
+            || self.derived[relation.0]
+            || !self.lost[relation.0].is_empty()
+            || !facts.is_empty()
+            || facts.is_eqrel()
+        {
+            return Ok(false);
+        }
+        let mut give = || -> Result<bool, Error> {
+            self.database.relations[relation.0].reserve_rows(count)?;
+            for fact in 0..count {
+                if fact % PATIENCE == 0 {
+                    room.check(self.taken(), None)?;
+                }
+                copy(fact, tuple);
+                if packed(tuple).is_none() {
+                    return Ok(false);
+                }
+                self.database.relations[relation.0].sink.push(tuple)?;
+            }
+            room.check(self.taken(), None)?;
+            Ok(self.database.relations[relation.0].sink.is_distinct())
+        };
+        let given = give();
+        if let Ok(true) = given {
+            self.settled = false;
+            self.added.push((relation, count));
+        } else {
+            self.database.relations[relation.0].shorten(0, 0);
+        }
+        given
     }
 
     /// The room for more facts, where all may take so many bytes.

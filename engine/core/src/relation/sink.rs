@@ -81,6 +81,27 @@ impl Sink {
         self.set.reserve_for(count)
     }
 
+    /// Make room for the rows of so many tuples.
+    pub fn reserve_rows(&mut self, count: usize) -> Result<(), Fault> {
+        self.fresh.reserve(count * self.arity)
+    }
+
+    /// Whether new tuples, which can be packed and may not be in the set yet, are distinct. False if there is no room to
+    /// sort them.
+    pub fn is_distinct(&self) -> bool {
+        let (mut keys, Rows::Narrow(words)) = (Vec::new(), &self.fresh) else { return false };
+        if keys.try_reserve_exact(self.count).is_err() {
+            return false;
+        }
+        keys.extend(words.chunks_exact(self.arity).map(|tuple| match *tuple {
+            [x, y] => pack(x, y),
+            [x, ..] => pack(0, x),
+            [] => 0,
+        }));
+        keys.sort_unstable();
+        keys.windows(2).all(|pair| pair[0] != pair[1])
+    }
+
     /// The sets that keep packed tuples distinct; None where the set has rows.
     pub fn sets(&self) -> Option<&[Set]> {
         if self.wide || !(1..=2).contains(&self.arity) {
