@@ -6,7 +6,7 @@ pytest loads it wherever shardlog is installed, so modules are imported when a t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,25 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shows errors of the test's author without the frames of shardlog: the message says all of it."""
+    failure = call.excinfo
+    ours = failure is not None and isinstance(failure.value, ShardlogError)
+    if failure is None or not ours or "shardlog" not in getattr(item, "fixturenames", ()):
+        return (yield)
+    package, last = Path(__file__).parent, failure.tb
+    while (after := last.tb_next) and package not in Path(after.tb_frame.f_code.co_filename).parents:
+        last = after
+    last.tb_next = None
+    report = yield
+    if call.when == "setup":  # raised by the marker, which has no line
+        report.longrepr = str(failure.value)
+    return report
+
+
 @pytest.fixture
 def shardlog(request: pytest.FixtureRequest) -> Checks:
     """Checks of the shardings and collectives of programs; the marker ``shardlog`` has their options."""
@@ -48,6 +67,7 @@ def shardlog(request: pytest.FixtureRequest) -> Checks:
             hint = 'options have names, as in topology="v5e"'
             raise ShardlogError(f"{marker.args[0]!r} has no name", where="marker shardlog", hint=hint)
         options = {**marker.kwargs, **options}
+    _check_options(options)
     snapshot = request.path.parent / "__shardlog__" / request.path.stem / f"{_stem(request.node.name)}.toml"
     return Checks(options, snapshot, update=request.config.getoption(_UPDATE))
 
@@ -178,6 +198,20 @@ class Checks:
     def _explained(self, collectives: list[Collective]) -> str:
         program = self.session.programs.asked(self._choice)
         return "\n\n".join([self._choice.line, *(str(program.why(each.number)) for each in collectives)])
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Raises ShardlogError for an option of the marker that neither run nor partition has."""
+    if not options:
+        return
+    from .runs.choice import ProgramChoice
+    from .runs.options import NAMES
+
+    names = [*NAMES, *(option.name for option in fields(ProgramChoice))]
+    for name in options:
+        if name not in names:
+            hint = closest(name, names)
+            raise ShardlogError(f"there is no option {name}", where="marker shardlog", hint=hint)
 
 
 def _differences(differences: list[Difference]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 STACK = "name stack"  # a column that is left out where no row has one
@@ -14,11 +16,15 @@ _ROUNDED = 0.9995  # of a unit: what three digits show as all of it
 
 
 def table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Columns below their names and a line; columns of numbers stand to the right."""
+    """Columns below their names and a line. Numbers stand to the right, and paths of places are short."""
     cells = [[str(value) for value in row] for row in rows]
     if STACK in names and all(row[names.index(STACK)] == "-" for row in cells):
         at = names.index(STACK)
         names, cells = [*names[:at], *names[at + 1 :]], [[*row[:at], *row[at + 1 :]] for row in cells]
+    if "place" in names:
+        at = names.index("place")
+        for row, place in zip(cells, _nearer([row[at] for row in cells]), strict=True):
+            row[at] = place
     columns = list(zip(names, *cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
     right = [len(cells) > 0 and all(map(_NUMBER.fullmatch, column[1:])) for column in columns]
@@ -28,6 +34,18 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         return "  ".join(padded).rstrip()
 
     return "\n".join([line(names), line("-" * w for w in widths), *map(line, cells)])
+
+
+def _nearer(places: list[str]) -> list[str]:
+    """Places as seen from the working folder. If none is in it, all lose the folder that they share."""
+    known = [place for place in places if place != "-"]
+    folders = [Path(place.partition(":")[0]).parent for place in known]
+    if not known or not all(folder.is_absolute() for folder in folders):
+        return places  # as the user named them
+    base = Path.cwd()
+    if not any(folder.is_relative_to(base) for folder in folders):
+        base = Path(os.path.commonpath(folders))
+    return [place.removeprefix(f"{base}{os.sep}") for place in places]
 
 
 def short_table(

@@ -134,6 +134,10 @@ def test_arguments(shardlog):
 @pytest.mark.shardlog("v5e")
 def test_marker(shardlog):
     shardlog.run(layer, *ARGUMENTS)
+
+@pytest.mark.shardlog(topologyy="v5e")
+def test_misspelt(shardlog):
+    shardlog.run(layer, *ARGUMENTS)
 """,
     )
     assert status == 1
@@ -142,5 +146,7 @@ def test_marker(shardlog):
         "expected['x']: error: 3 is not a sharding",
         "assert_sharded: error: args is of type ShapeDtypeStruct",
         "marker shardlog: error: 'v5e' has no name",
+        "marker shardlog: error: there is no option topologyy\n  hint: did you mean topology?",
     ):
         assert message in said
+    assert "raise ShardlogError" not in said
