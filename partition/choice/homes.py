@@ -220,7 +220,8 @@ class Homes:
         better, tried = 0, set[bytes]()  # the round that found the best; its start
         for turn in range(tuning.ROUNDS + 1):
             if turn:
-                starts = [pass_messages(total, tuning.SWEEPS, ONWARDS, lasting=lasting, stop=stop)]
+                seen = pass_messages(total, tuning.SWEEPS, ONWARDS, lasting=lasting, stop=stop)
+                starts = [seen, total.best()]  # the last choice leads elsewhere, even if its sum is higher
             for start in starts:
                 if (begin := start.tobytes()) in tried:
                     continue
