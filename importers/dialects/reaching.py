@@ -179,6 +179,8 @@ class _Check:
         listed = self.listed(op, number)
         facts["listed"] += [(number, position, axis) for position, axis in enumerate(listed)]
         facts["lists_axes"] += [(number,)] * bool(listed)
+        if "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value:
+            facts["has_effect"].append((number,))
         if (constant := _constant(op)) is not None:
             facts["constant"].append((self.of(op.results[0], known), constant))
         regions = [(region, known) for region in op.regions]

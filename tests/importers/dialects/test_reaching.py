@@ -44,6 +44,12 @@ def _by_row(v: Any) -> Any:
     return jax.lax.cond(jax.lax.axis_index("row") == 0, _half_of_sum, lambda c: c, v)
 
 
+def _decomposed(v: Any) -> Any:
+    """A branch by the result of a custom call, whose operands are the same on all devices."""
+    whole = jnp.linalg.cholesky(lax.psum(v.T @ v, ("row", "column")) + jnp.eye(2))
+    return jax.lax.cond(whole[0, 0] > 1, _half_of_sum, lambda c: c, v)
+
+
 def _scanned(v: Any) -> Any:
     """A pipeline: values go round, for a fixed number of steps."""
 
@@ -70,7 +76,7 @@ def test_what_some_devices_may_not_reach_is_refused(function: Callable[[Any], An
     assert "jax.lax.pmax over that axis" in refused.value.hint
 
 
-@pytest.mark.parametrize("function", [_shrink_together, _by_row, _scanned])
+@pytest.mark.parametrize("function", [_shrink_together, _by_row, _decomposed, _scanned])
 def test_what_all_devices_of_a_group_reach_runs(function: Callable[[Any], Any]) -> None:
     found, wanted = _run(function)
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
