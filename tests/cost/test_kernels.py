@@ -69,6 +69,35 @@ def test_an_argument_that_is_not_given_away_is_copied_before_it_is_updated() -> 
         assert len(facts["copies"]) == copies
 
 
+def test_so_it_is_in_a_program_of_each_device() -> None:
+    sharding = '#sdy.sharding<@mesh, [{"x"}, {}]>'
+    text = f"""
+    sdy.mesh @mesh = <["x"=4]>
+    func.func @main(%x: tensor<1024x64xf32> {{sdy.sharding = {sharding}}},
+                    %u: tensor<1024x1xf32>, %i: tensor<i32>) -> (tensor<1024x64xf32> {{sdy.sharding = {sharding}}}) {{
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %0 = stablehlo.dynamic_update_slice %x, %u, %zero, %i
+        : (tensor<1024x64xf32>, tensor<1024x1xf32>, tensor<i32>, tensor<i32>) -> tensor<1024x64xf32>
+      return %0 : tensor<1024x64xf32>
+    }}"""
+    updates = [
+        facts for facts, _ in kernels(shardlog.run(text).partition(), machine("h100")) if facts["copies"]
+    ]
+    assert [facts["copies"] for facts in updates] == [((0, 256 * 64 * 4.0),)]
+
+
+def test_eigenvalues_take_operations_that_nobody_measured() -> None:
+    text = """
+    func.func @main(%x: tensor<{0}x{0}xf32>) -> tensor<{0}x{0}xf32> {{
+      %0:3 = stablehlo.custom_call @cusolver_syevd_ffi(%x) {{api_version = 4 : i32}}
+        : (tensor<{0}x{0}xf32>) -> (tensor<{0}x{0}xf32>, tensor<{0}xf32>, tensor<i32>)
+      return %0#0 : tensor<{0}x{0}xf32>
+    }}"""
+    (few,), (many,) = (shardlog.run(text.format(n)).cost(topology="h100").items for n in (512, 4096))
+    assert many.seconds > 100 * few.seconds
+    assert many.sure == "data sheet"
+
+
 LOOP = """
 func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
