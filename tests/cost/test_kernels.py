@@ -73,8 +73,8 @@ def test_so_it_is_in_a_program_of_each_device() -> None:
     sharding = '#sdy.sharding<@mesh, [{"x"}, {}]>'
     text = f"""
     sdy.mesh @mesh = <["x"=4]>
-    func.func @main(%x: tensor<1024x64xf32> {{sdy.sharding = {sharding}}},
-                    %u: tensor<1024x1xf32>, %i: tensor<i32>) -> (tensor<1024x64xf32> {{sdy.sharding = {sharding}}}) {{
+    func.func @main(%x: tensor<1024x64xf32> {{sdy.sharding = {sharding}}}, %u: tensor<1024x1xf32>,
+                    %i: tensor<i32>) -> (tensor<1024x64xf32> {{sdy.sharding = {sharding}}}) {{
       %zero = stablehlo.constant dense<0> : tensor<i32>
       %0 = stablehlo.dynamic_update_slice %x, %u, %zero, %i
         : (tensor<1024x64xf32>, tensor<1024x1xf32>, tensor<i32>, tensor<i32>) -> tensor<1024x64xf32>
