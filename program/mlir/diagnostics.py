@@ -24,6 +24,7 @@ _ENUM = re.compile(
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _KEY = re.compile(rf"\s*({_NAME.pattern})\s*=")
 _UNREAD = "failed to parse Sdy_"  # an attribute that says more than is known of it, or less
+_CUT = "the text ends here, inside of braces: has the file been cut?"
 _HINTS = (
     ("unknown mesh", 'declare the mesh: sdy.mesh @name = <["axis"=size]>'),
     ("unknown axis name", "use an axis of the mesh"),
@@ -53,6 +54,18 @@ def explain(error: ir.MLIRError, text: str) -> tuple[str, str]:
     """
     if not error.error_diagnostics:
         return str(error).splitlines()[0], ""
+    message, hint = _explained(error, text)
+    return message, _CUT if _cut(str(error.error_diagnostics[0].location), text) else hint
+
+
+def _cut(location: str, text: str) -> bool:
+    """Whether a location is in the last line of a text that ends inside of braces."""
+    place = re.search(r":(\d+):\d+\)?$", location)
+    last = place is not None and int(place[1]) >= len(text.splitlines()) > 1
+    return last and text.count("{") > text.count("}")
+
+
+def _explained(error: ir.MLIRError, text: str) -> tuple[str, str]:
     first = error.error_diagnostics[0]
     notes = [note.message for note in first.notes if not note.message.startswith("see current")]
     message = _OWNER.sub(_owner, "; ".join([first.message, *notes]), count=1)

@@ -65,6 +65,11 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         "m.mlir:0:0: error: attempting to parse a byte at the end of the bytecode\n"
         "  hint: the bytecode is damaged, or newer than this jaxlib can read",
     ),
+    "a text that was cut": (
+        GOOD[: GOOD.index("lo.add")],
+        "m.mlir:3:8: error: stableh is not known\n"
+        "  hint: the text ends here, inside of braces: has the file been cut?",
+    ),
     "undefined value": (
         GOOD.replace("return %0", "return %1"),
         "m.mlir:4:10: error: use of undeclared SSA value name",
