@@ -33,7 +33,7 @@ except ImportError:
 
 _KEPT = 128  # files
 _LEVEL = 1  # of zlib
-_SOURCES = (".py", ".dl", ".so", ".pyd")
+_SOURCES = (".py", ".dl", ".toml", ".so", ".pyd")
 _ASIDE = ("tests", "docs", "examples", "findings", "standalone", "editors", "target", "build", "dist")
 _NAMES = [field.name for field in fields(Conflict) if field.name != "meeting"]
 
@@ -102,15 +102,18 @@ def _file(saved: Saved, choice: ProgramChoice) -> Path | None:
     folder = cache_folder()
     if folder is None or choice.seconds is not None or choice.plan is not None:
         return None
-    packages = [path for package in discovered() for path in package.files]
     module, run = saved.identity
-    about = run, repr(choice), choice.machine, __version__, _code(), [*map(_state, packages)]
+    packages = [path for package in discovered() for path in package.files]
+    try:
+        about = run, repr(choice), choice.machine, __version__, _code(), [*map(_state, packages)]
+    except OSError:  # a source went away meanwhile
+        return None
     return folder / f"{sha256(module + repr(about).encode()).hexdigest()[:32]}.conflicts"
 
 
 @cache
 def _code() -> list[tuple[Any, ...]]:
-    """The state of each source of this package."""
+    """The state of each source of this package: its code, rules and machines."""
     root, states = Path(__file__).parents[1], list[tuple[Any, ...]]()
     for folder, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name[0] not in "._" and name not in _ASIDE)
