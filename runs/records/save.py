@@ -85,9 +85,11 @@ def save(result: Result, path: Path, progress: Callable[[str, float], None] | No
 
 
 def _write(result: Result, path: Path, tell: Callable[[str, float], None]) -> None:
-    database = sqlite3.connect(path, isolation_level=None)
+    tables, database = _Tables(result), sqlite3.connect(path, isolation_level=None)
     try:
         execute = database.execute
+        if tables.record.items >= _MANY:
+            execute(f"PRAGMA page_size = {_PAGE}")
         execute(f"PRAGMA application_id = {APPLICATION}")
         execute(f"PRAGMA user_version = {FORMAT}")
         execute("PRAGMA synchronous = OFF")
@@ -96,7 +98,7 @@ def _write(result: Result, path: Path, tell: Callable[[str, float], None]) -> No
         for table in TABLES:
             execute(table)
         tell("saving", 0.0)
-        for position, (table, rows) in enumerate(_Tables(result).all()):
+        for position, (table, rows) in enumerate(tables.all()):
             tell("saving", position / len(TABLES))
             listed = list(rows)
             if listed:
@@ -235,5 +237,7 @@ def _steps(proofs: dict[Row, Proof], rules: Mapping[Source, int]) -> dict[str, A
     return {"of": [[row, add(proof)] for row, proof in proofs.items()], "steps": steps}
 
 
+_MANY = 10_000  # items, from which on pages are large: a long column is read in fewer steps
+_PAGE = 1 << 14  # bytes
 _LEVEL = 1  # of zlib, for the module: others take three times as long for a few per cent
 _json = json.JSONEncoder(separators=(",", ":")).encode

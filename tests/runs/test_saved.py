@@ -21,6 +21,7 @@ from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import after_removal, why_not
 from shardlog.exporters.schema import SCHEMA
 from shardlog.runs.options import Options
+from shardlog.runs.records import save
 from shardlog.runs.records.saved import check_saved, open_saved
 from shardlog.runs.records.saved_file import is_saved, seal
 from shardlog.runs.running import run_with
@@ -79,6 +80,19 @@ def test_answers_are_those_of_the_run(name: str, scan: bool, tmp_path: Path) -> 
     result.save(tmp_path / "run.shardlog")
     for saved, live in zip(answers(shardlog.open(tmp_path / "run.shardlog")), answers(result), strict=True):
         assert saved == live
+
+
+def test_a_run_of_many_ops_has_large_pages_and_gives_the_same_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = shardlog.run(MODULE)
+    run.save(tmp_path / "few")
+    monkeypatch.setattr(save, "_MANY", 1)
+    run.save(tmp_path / "many")
+    pages = [int.from_bytes((tmp_path / name).read_bytes()[16:18]) for name in ("few", "many")]
+    assert pages == [4096, 16384]
+    few, many = (list(map(repr, answers(shardlog.open(tmp_path / name)))) for name in ("few", "many"))
+    assert few == many
 
 
 def test_same_run_same_bytes(file: Path, tmp_path: Path) -> None:
