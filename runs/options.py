@@ -302,6 +302,9 @@ class Options:
             keep(self, "rules", (self.rules,))
         if isinstance(self.include_from, str | Path):
             keep(self, "include_from", (self.include_from,))
+        for path in self.rules:
+            if not isinstance(path, str | Path):
+                raise ShardlogError(f"{path!r} is not a path", where="rules", hint="expected rule files")
         keep(self, "rules", tuple(map(Path, self.rules)))
         keep(self, "include_from", tuple(map(str, self.include_from)))
         keep(self, "op_priorities", None if self.op_priorities is None else Path(self.op_priorities))

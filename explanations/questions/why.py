@@ -62,13 +62,13 @@ class Explainer:
         Raises ShardlogError for values, dimensions and axes that do not exist.
         """
         values = self.values.find(name)
-        fitting = [value for value in values if dim is None or 0 <= dim < len(value.shape)]
+        fitting = [value for value in values if dim is None or dim in range(len(value.shape))]
         for value in fitting or values:
             self._check(value, dim, axis)
         return fitting
 
     def _check(self, value: TensorValue, dim: int | None, axis: str | None) -> None:
-        if dim is not None and not 0 <= dim < len(value.shape):
+        if dim is not None and dim not in range(len(value.shape)):
             hint = f"its dimensions are 0 to {len(value.shape) - 1}" if value.shape else "it is a scalar"
             message = f"{value.name} has no dimension {dim}"
             raise ShardlogError(message, where=value.where or self.record.name, hint=hint)

@@ -133,6 +133,7 @@ def test_values_by_path_on_the_command_line(tmp_path: Path, capsys: pytest.Captu
     ("given", "message"),
     [
         ({"mesh": 3}, "cannot read a mesh from a int"),
+        ({"rules": [3]}, "3 is not a path"),
         ({"annotate": {"x": 3}}, "cannot read a sharding from a int"),
         ({"annotate": {"z": P()}}, "there is no value z"),
         ({"annotate": {"x": P(None, None, "data")}}, "has 3 dimensions, and x has 2"),

@@ -128,5 +128,7 @@ func.func @main(%a: tensor<8xf32>, %b: tensor<8x4xf32>, %i: tensor<i32>) -> tens
         "tensor<8x4xf32>",
     ]
     assert [found.site.type for found in why_not(run.explainer, "%1", 1, "x")] == ["tensor<8x4xf32>"]
+    with pytest.raises(shardlog.ShardlogError, match="%1 has no dimension rows"):
+        run.why_not("%1", "rows", "x")  # type: ignore[arg-type]
     with pytest.raises(shardlog.ShardlogError, match="%1 has no dimension 2"):
         why_not(run.explainer, "%1", 2, "x")
