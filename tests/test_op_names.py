@@ -88,6 +88,7 @@ KNOWN = {  # ops that are known somewhere
         *(f"stablehlo.{n}" for n in ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")),
     },
     "partition/finishing/combining/combining.py": {"stablehlo."},
+    "partition/finishing/indices.py": {"stablehlo.", "stablehlo.constant"},
     "partition/finishing/tpus.py": {f"stablehlo.{n}" for n in ("all_gather", "reduce_scatter")},
     "partition/finishing/unsupported.py": {
         f"stablehlo.{n}" for n in ("all_reduce", "reduce_scatter", "and", "or", "xor")

@@ -20,7 +20,7 @@ from ..forms import Form
 from ..layouts import Axes
 from ..preparing.calls import put_in_place_of_calls
 from ..writing.building import OUTSIDE, Sent, channel_of
-from . import collective_matmul, cpus, loops, rewrites, tpus, unsupported
+from . import collective_matmul, cpus, indices, loops, rewrites, tpus, unsupported
 from .collective_matmul import Window
 from .combining import combining, duplicates
 
@@ -29,8 +29,9 @@ from .combining import combining, duplicates
 class Draft:
     """A device program as passes change it: the module, its collectives in order, and those that overlap with
     products (``windows``), which are ops of the ``source`` module that this one is a copy of. ``annotated``:
-    its ops may have attributes that only the annotated module needs. ``repeats``: some collectives may be
-    duplicates. ``apart`` are the permutations that make up windows, which are never combined."""
+    its ops may have attributes that only the annotated module needs. ``indices``: it may have index tensors.
+    ``repeats``: some collectives may be duplicates. ``apart`` are the permutations that make up windows,
+    which are never combined."""
 
     module: ir.Module
     sent: Sequence[Sent]
@@ -39,6 +40,7 @@ class Draft:
     form: Form
     annotated: bool = False
     loops: bool = True
+    indices: bool = False
     repeats: bool = True
     source: ir.Module | None = None
     windows: Sequence[Window] = ()
@@ -100,6 +102,12 @@ def permute_at_once(draft: Draft) -> None:
 
 
 # ---- Passes for all users --------------------------------------------------------------------------------
+
+
+def compute_integers(draft: Draft) -> None:
+    """Makes index tensors of StableHLO's ops integers, because these ops take no indices."""
+    if draft.indices:
+        indices.compute_integers(draft.module)
 
 
 def turn_products(draft: Draft) -> None:
@@ -190,7 +198,7 @@ def combine_bits(draft: Draft) -> None:
 # ---- The order -------------------------------------------------------------------------------------------
 
 COUNTED: tuple[Pass, ...] = (drop_annotations, erase_unused, permute_directly, permute_at_once)
-FINISHED: tuple[Pass, ...] = (turn_products, negate_behind, send_before_loops, send_once)
+FINISHED: tuple[Pass, ...] = (compute_integers, turn_products, negate_behind, send_before_loops, send_once)
 COMBINED: tuple[Pass, ...] = (write_windows, combine, combine_calls)
 CPU: tuple[Pass, ...] = (combine_bits, send_rows, copy_less)  # after COMBINED
 TPU: tuple[Pass, ...] = (write_windows, combine_bits, combine_loose, combine_matrices, fit_tiles)

@@ -26,6 +26,7 @@ from ..facts.knowledge import Knowledge
 from ..facts.reading import attribute_or_none
 from ..facts.recipes import Recipe
 from ..facts.recording import Decided
+from ..finishing.indices import has_indices
 from ..finishing.passes import COUNTED, Draft
 from ..layouts import Layout
 from ..plan import Reshard
@@ -121,8 +122,10 @@ class Writer(Walk):
         self._entry(self.functions[self.main])
         having = chain.from_iterable(map(self.kinds.numbers_having, OUTSIDE))
         annotated = not all(number in self.copies for number in having)
-        loops = any(self.traits.lowering(op.name) == "loop" for op in self.kinds.examples())
+        examples = self.kinds.examples()
+        loops = any(self.traits.lowering(op.name) == "loop" for op in examples)
         draft = Draft(module, self.builder.sent, self.traits, self.axes, self.form, annotated, loops)
+        draft.indices = has_indices(examples)
         return draft.after(COUNTED)
 
     # ---- Functions --------------------------------------------------------------------------------------
