@@ -83,7 +83,7 @@ def _is_inside(op: Operation) -> bool:
 
 
 def _check_computation(op: Operation, meshes: Mapping[str, Mesh], functions: Mapping[str, Any]) -> None:
-    references = [each.mesh_or_ref for each in _in_shardings(op)]
+    references = [each.mesh_or_ref for label in _BOUNDARY for each in _shardings(op, label)]
     used = {each.value for each in references if isinstance(each, ir.FlatSymbolRefAttr)}
     named = [meshes[name] for name in sorted(used) if name in meshes and meshes[name].axes]
     if len(named) != 1 or named[0].device_ids:  # numbers of devices say nothing about their places then
@@ -93,16 +93,19 @@ def _check_computation(op: Operation, meshes: Mapping[str, Mesh], functions: Map
     _Check(op.operation, names, sizes, what, _HINT_OF_JAX, functions).run(_differs(op, names))
 
 
-def _in_shardings(op: Operation) -> list[Any]:
-    """The shardings of what a manual computation is given."""
-    each = sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings
+_BOUNDARY = ("in_shardings", "out_shardings")
+
+
+def _shardings(op: Operation, label: str) -> list[Any]:
+    """The shardings at the boundary of a manual computation."""
+    each = sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings
     return [sdy.TensorShardingAttr(sharding) for sharding in each]
 
 
 def _differs(op: Operation, names: Sequence[str]) -> list[list[int]]:
     """The axes along which devices are given something else, by argument of a manual computation."""
     differs = list[list[int]]()
-    for each in _in_shardings(op):
+    for each in _shardings(op, "in_shardings"):
         entries = map(sdy.DimensionShardingAttr, each.dimension_shardings)
         axes = [axis for entry in entries for axis in entry.axes] + [*each.unreduced_axes]
         named = {sdy.AxisRefAttr(axis).name for axis in axes}

@@ -50,6 +50,16 @@ def _decomposed(v: Any) -> Any:
     return jax.lax.cond(whole[0, 0] > 1, _half_of_sum, lambda c: c, v)
 
 
+def _rematerialized(v: Any) -> Any:
+    """A branch by a number, beside which a value that differs passes a barrier."""
+
+    @jax.checkpoint  # type: ignore[untyped-decorator]
+    def half(v: Any, number: Any) -> Any:
+        return jnp.sin(jax.lax.cond(number > 1, _half_of_sum, jnp.cos, v))
+
+    return jax.grad(lambda v, number: half(v, number).sum())(v, lax.pmax(3, ("row", "column")))
+
+
 def _scanned(v: Any) -> Any:
     """A pipeline: values go round, for a fixed number of steps."""
 
@@ -76,7 +86,15 @@ def test_what_some_devices_may_not_reach_is_refused(function: Callable[[Any], An
     assert "jax.lax.pmax over that axis" in refused.value.hint
 
 
-@pytest.mark.parametrize("function", [_shrink_together, _by_row, _decomposed, _scanned])
+@pytest.mark.parametrize("function", [_shrink_together, _by_row, _decomposed, _rematerialized, _scanned])
 def test_what_all_devices_of_a_group_reach_runs(function: Callable[[Any], Any]) -> None:
     found, wanted = _run(function)
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_a_computation_without_operands_is_checked_and_the_message_names_where_places_come_from() -> None:
+    mesh = Mesh(np.array(jax.devices()[:6]).reshape(2, 3), ("row", "column"))
+    mapped = jax.shard_map(lambda: _by_column(jnp.ones(2)), mesh=mesh, in_specs=(), out_specs=PartitionSpec())
+    program = shardlog.run(jax.jit(mapped).lower().as_text()).partition()
+    with pytest.raises(ShardlogError, match=r"column may decide .* it depends on stablehlo.partition_id"):
+        program.compile(jax.devices()[:6])
