@@ -6,6 +6,7 @@ Python, its help and the command line use this description. Every answer about a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TypedDict, cast
@@ -215,10 +216,11 @@ class ProgramChoice:
     @property
     def machine(self) -> bytes:
         """The bytes of the TOML file that ``topology`` names; empty for a built-in machine."""
-        try:
-            return Path(self.topology or "").read_bytes()
-        except (OSError, ValueError, TypeError):  # which who reads the machine tells
-            return b""
+        named = str(self.topology or "")
+        for name in (named, named.partition(":")[0]):  # with the shape of a torus: machine.toml:4x8
+            with suppress(OSError, ValueError):  # which who reads the machine tells
+                return Path(name).read_bytes()
+        return b""
 
     @property
     def line(self) -> str:

@@ -184,7 +184,7 @@ class _Check:
         facts["lists_axes"] += [(number,)] * bool(listed)
         if "has_side_effect" in op.attributes and ir.BoolAttr(op.attributes["has_side_effect"]).value:
             facts["has_effect"].append((number,))
-        if (constant := _constant(op)) is not None:
+        if 0 < (constant := _constant(op)) <= self.devices.count:
             facts["constant"].append((self.of(op.results[0], known), constant))
         regions = [(region, known) for region in op.regions]
         if op.name == "func.call":
@@ -241,11 +241,11 @@ class _Check:
 _GROUPS = "replica_groups"
 
 
-def _constant(op: Operation) -> int | None:
-    """The number that an op gives; None for others."""
+def _constant(op: Operation) -> int:
+    """The number that an op gives; 0 for others."""
     value = op.attributes["value"] if "value" in op.attributes and not len(op.operands) else None
     if not isinstance(value, ir.DenseIntElementsAttr) or not value.is_splat:
-        return None
+        return 0
     return int(ir.IntegerAttr(value.get_splat_value()).value)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import shardlog
 from shardlog.cli import main
+from shardlog.cost.machine import MACHINES
 from shardlog.explanations import kept
 from shardlog.session import Session
 
@@ -89,6 +90,18 @@ def test_each_choice_and_each_run_has_its_own(saved: str, tmp_path: Path, folder
             session = shardlog.open(path)
             session.keep(session.conflicts(keep_shardings=keep_shardings))
     assert len(list(folder.glob("*.conflicts"))) == 4
+
+
+@pytest.mark.parametrize("shape", ["", ":2x4"])
+def test_other_numbers_of_a_machine_find_anew(saved: str, tmp_path: Path, folder: Path, shape: str) -> None:
+    machine = tmp_path / "machine.toml"
+    text = (MACHINES / "v5e.toml").read_text(encoding="utf-8")
+    for number in range(2):
+        machine.write_text(f"{text}\n# {number}\n", encoding="utf-8")
+        session = shardlog.open(saved)
+        session.keep(session.conflicts(topology=f"{machine}{shape}"))
+        assert "programs" in vars(session)
+    assert len(list(folder.glob("*.conflicts"))) == 2
 
 
 def test_other_code_finds_anew(saved: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def _decomposed(v: Any) -> Any:
 def _rematerialized(v: Any) -> Any:
     """A branch by a number, beside which a value that differs passes a barrier."""
 
-    @jax.checkpoint  # type: ignore[untyped-decorator]
+    @jax.checkpoint
     def half(v: Any, number: Any) -> Any:
         return jnp.sin(jax.lax.cond(number > 1, _half_of_sum, jnp.cos, v))
 
@@ -98,3 +98,12 @@ def test_a_computation_without_operands_is_checked_and_the_message_names_where_p
     program = shardlog.run(jax.jit(mapped).lower().as_text()).partition()
     with pytest.raises(ShardlogError, match=r"column may decide .* it depends on stablehlo.partition_id"):
         program.compile(jax.devices()[:6])
+
+
+def test_constants_of_all_sizes_are_read() -> None:
+    mesh = Mesh(np.array(jax.devices()[:6]).reshape(2, 3), ("row", "column"))
+    mapped = jax.shard_map(_by_row, mesh=mesh, in_specs=SPEC, out_specs=SPEC, check_vma=False)
+    number = "%large = stablehlo.constant dense<18446744073709551615> : tensor<ui64>\n"
+    text = jax.jit(mapped).lower(X).as_text().replace("sdy.return", number + "sdy.return")
+    assert number in text
+    shardlog.run(text).partition().compile(jax.devices()[:6])
