@@ -18,13 +18,14 @@ _COPIED = ("parts", "constant")  # ops that make scalars that are made once more
 
 
 class Cut(NamedTuple):
-    """A skipped op: what is known of the op that slices or pads a value, that value, and its number. ``fill``
-    is the padding value, if a function that the op calls does the padding."""
+    """A skipped op: what is known of the op that slices or pads a value, and the number of that value.
+    ``fill`` is the padding value, if a function that the op calls does the padding. ``then`` is the name of
+    the op that negates the slice, if there is one: its user negates what it reads."""
 
     knowledge: Knowledge
-    value: Any
     number: int
     fill: Any = None
+    then: str = ""
 
 
 class Bypasses:
@@ -35,25 +36,32 @@ class Bypasses:
         self, kinds: Kinds, reader: RuleReader, functions: Mapping[str, Operation], reading: Reading
     ) -> None:
         self._kinds, self._knowledge, self._functions = kinds, reader.knowledge, functions
-        self._reading = reading
+        self._reading, self._negations = reading, reader.traits.family("changes_sign")
         self._cuts: dict[int, Cut] = {}
 
     def take(self, number: int, knowledge: Knowledge) -> bool:
         """Whether to skip an op. It may slice its operand for a single op that joins the rows with others, as
-        in a rotation. Or it may pad an operand for ops that slice as much off again, as in stencils. These
-        users then read the operand itself."""
+        in a rotation. An op that negates the rows before they are joined is skipped, too. Or it may pad an
+        operand for ops that slice as much off again, as in stencils. These users then read the operand
+        itself."""
         kinds = self._kinds
+        if self.touch(kinds.results(number)):  # the slice that it negates is skipped
+            return True
         if self.touch(kinds.operands(number)):
             return False
         cut: Cut | None
         if read := only_read(knowledge):
-            cut = Cut(knowledge, kinds.ops[number].operands[0], kinds.operands(number)[0])
+            cut = Cut(knowledge, kinds.operands(number)[0])
         else:
             cut = self._padded(number, knowledge)
         if cut is None:
             return False
         (result,) = kinds.results(number)
-        users = [(self._knowledge(kinds.ops[user]), slot) for user, slot in kinds.users(result)]
+        uses = kinds.users(result)
+        if read and len(uses) == 1 and kinds.name(uses[0][0]) in self._negations:
+            (result,) = kinds.results(uses[0][0])
+            cut, uses = cut._replace(then=kinds.name(uses[0][0])), kinds.users(result)
+        users = [(self._knowledge(kinds.ops[user]), slot) for user, slot in uses]
         if read:
             through = len(users) == 1 and joins(*users[0], read.dim) and self._pays(number, read.dim)
         else:
@@ -78,7 +86,7 @@ class Bypasses:
         ops."""
         op, operands = self._kinds.ops[number], self._kinds.operands(number)
         if knowledge.lowering == "pad":
-            return Cut(knowledge, op.operands[0], operands[0])
+            return Cut(knowledge, operands[0])
         if knowledge.lowering != "call":
             return None
         func = self._functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
@@ -93,7 +101,7 @@ class Bypasses:
         if any(each.lowering not in _COPIED or any(each.shapes) for each in makers):
             return None
         slot = ir.BlockArgument(pads.operands[0]).arg_number
-        return Cut(padding, op.operands[slot], operands[slot], pads.operands[1])
+        return Cut(padding, operands[slot], pads.operands[1])
 
     def touch(self, operands: Sequence[int]) -> bool:
         """Whether any of these values is skipped."""
@@ -106,16 +114,8 @@ class Bypasses:
         read = [cut.number if cut else value for cut, value in zip(cuts, operands, strict=True)]
         if (first := cuts[0]) and not only_read(first.knowledge):
             return shifting(knowledge, first.knowledge), read
-        sources = (*(cut and cut.knowledge for cut in cuts), *[None] * (len(knowledge.roles) - len(operands)))
-        return reading_through(knowledge, sources), read
-
-    def taken(self, number: int) -> list[Any]:
-        """The operands of an op, or the sources of skipped slices."""
-        values: list[Any] = list(self._kinds.ops[number].operands)
-        if not self._cuts:
-            return values
-        pairs = zip(self._kinds.operands(number), values, strict=True)
-        return [self._cuts[n].value if n in self._cuts else value for n, value in pairs]
+        sources = [cut and (cut.knowledge, cut.then) for cut in cuts]
+        return reading_through(knowledge, (*sources, *[None] * (len(knowledge.roles) - len(operands)))), read
 
     def filling(
         self, number: int, copy: Callable[[Any, list[Any]], Any], get: Callable[[int, Layout], Any]

@@ -47,6 +47,7 @@ class Read:
     from_first: bool = False  # no row before the first one
     first: int = 0  # nothing before it
     last: int | None = None  # nothing from it on, if there is such a row
+    then: str = ""  # the op that is applied to what is read; see bypasses.py
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,20 +237,23 @@ def joins(knowledge: Knowledge, slot: Slot, dim: int) -> bool:
     return knowledge.lowering == "concatenate" and (slot, dim) in read
 
 
-def reading_through(knowledge: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
+def reading_through(knowledge: Knowledge, cut: tuple[tuple[Knowledge, str] | None, ...]) -> Knowledge:
     """Knowledge of an op that joins rows and reads some slots from the sources that they are ``cut`` from,
-    instead of from the slices."""
+    instead of from the slices. For each of these slots, ``cut`` has the knowledge of the slice, and the name
+    of the op that is applied to it, if there is one."""
     return knowledge.changed(("through", cut), lambda: _reading_through(knowledge, cut))
 
 
-def _reading_through(knowledge: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
+def _reading_through(knowledge: Knowledge, cut: tuple[tuple[Knowledge, str] | None, ...]) -> Knowledge:
     shapes, reads = list(knowledge.shapes), list(knowledge.reads)
-    for slot, source in enumerate(cut):
+    for slot, skipped in enumerate(cut):
+        source, then = skipped or (None, "")
         read = source and only_read(source)
         if source and read:
             (n,) = (n for n, r in enumerate(reads) if (r.slot, r.dim) == (slot, read.dim))
             first, size = -read.low, (source.shapes[read.slot + 1] or ())[read.dim]
-            reads[n] = replace(reads[n], low=reads[n].low - first, first=first, last=first + size)
+            low = reads[n].low - first
+            reads[n] = replace(reads[n], low=low, first=first, last=first + size, then=then)
             shapes[slot] = source.shapes[read.slot]
     return replace(knowledge, shapes=tuple(shapes), reads=tuple(reads))
 

@@ -408,7 +408,8 @@ class Recorder(Walk):
         if self.reading.manual[-1]:
             knowledge = inside(knowledge, self.reading.manual[-1])
         operands = kinds.operands(number)
-        if (knowledge.reads or knowledge.lowering == "call") and self.bypasses.take(number, knowledge):
+        reads = knowledge.reads or knowledge.lowering == "call" or self.bypasses.touch(kinds.results(number))
+        if reads and self.bypasses.take(number, knowledge):
             return False
         if self.bypasses.touch(operands):
             knowledge, operands = self.bypasses.reading(number, knowledge)

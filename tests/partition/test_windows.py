@@ -113,7 +113,8 @@ CUTS = {
 }
 
 
-def joined(cuts: list[tuple[int, int]], out: str) -> str:
+def joined(cuts: list[tuple[int, int]], out: str, *, negate: bool = False) -> str:
+    """The cuts side by side, every second one negated if it says so."""
     sizes = [last - first for first, last in cuts]
     types = [f"tensor<{size}x4xf32>" for size in sizes]
     given = f"tensor<{sum(sizes)}x4xf32>"
@@ -121,7 +122,12 @@ def joined(cuts: list[tuple[int, int]], out: str) -> str:
         f"  %{n} = stablehlo.slice %x [{first}:{last}, 0:4] : (tensor<32x4xf32>) -> {type_}"
         for n, ((first, last), type_) in enumerate(zip(cuts, types, strict=True))
     ]
-    names = ", ".join(f"%{n}" for n in range(len(cuts)))
+    every = [f"%{n}" for n in range(len(cuts))]
+    if negate:
+        for n in range(0, len(cuts), 2):
+            every[n] = f"%n{n}"
+            lines.append(f"  %n{n} = stablehlo.negate %{n} : {types[n]}")
+    names = ", ".join(every)
     return f"""
 sdy.mesh @mesh = <["a"=4]>
 func.func @main(%x: tensor<32x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"a"}}, {{}}]>}})
@@ -136,18 +142,24 @@ func.func @main(%x: tensor<32x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"a
 @pytest.mark.parametrize("cuts", CUTS.values(), ids=CUTS)
 @pytest.mark.parametrize("out", ['{"a"}', "{}"])
 @pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("negate", [False, True])
 def test_rows_put_beside_each_other_are_read_where_they_are(
-    cuts: list[tuple[int, int]], out: str, keep: bool
+    cuts: list[tuple[int, int]], out: str, keep: bool, negate: bool
 ) -> None:
-    result = shardlog.run(joined(cuts, out))
+    result = shardlog.run(joined(cuts, out, negate=negate))
     x = np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32)
     (got,) = run_partitioned(result, result.partition("replica", keep_shardings=keep), [x])
-    np.testing.assert_array_equal(got, np.concatenate([x[first:last] for first, last in cuts]))
+    signs = [1 if n % 2 or not negate else -1 for n in range(len(cuts))]
+    rows = [sign * x[first:last] for sign, (first, last) in zip(signs, cuts, strict=True)]
+    np.testing.assert_array_equal(got, np.concatenate(rows))
 
 
-def test_a_rotation_sends_the_rows_that_change_devices() -> None:
-    program = shardlog.run(joined(CUTS["rotated"], '{"a"}')).partition(keep_shardings=True)
-    assert {(c.kind, c.bytes) for c in program.collectives} == {("collective-permute", 3 * 4 * 4)}
+@pytest.mark.parametrize("negate", [False, True])
+@pytest.mark.parametrize(("cuts", "rows"), [("rotated", 3), ("swapped", 8)])
+def test_a_rotation_sends_the_rows_that_change_devices(cuts: str, rows: int, negate: bool) -> None:
+    """As in rotary embeddings by halves, which negate the half that comes first."""
+    program = shardlog.run(joined(CUTS[cuts], '{"a"}', negate=negate)).partition(keep_shardings=True)
+    assert {(c.kind, c.bytes) for c in program.collectives} == {("collective-permute", rows * 4 * 4)}
     assert program.text().count("stablehlo.collective_permute") == 1
 
 

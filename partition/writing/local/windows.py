@@ -157,7 +157,7 @@ def concatenate(site: LocalSite, operands: list[Value]) -> list[Any]:
     all_rows = None
     for slot, value in enumerate(operands):
         for read in reads[slot]:
-            stretched = _fetched(site, value, [read], None)
+            stretched = _then(site, read, _fetched(site, value, [read], None))
             all_rows = stretched if all_rows is None else _later(site, read, stretched, all_rows, 0)
     return [all_rows]
 
@@ -193,6 +193,7 @@ def _joined(site: LocalSite, operands: list[Value]) -> Any | None:
             value, pieces = operands[read.slot], _pieces(site, read)
             with site.sends(read.slot):
                 got = received(site.builder, value, dim, pieces, plan, r, r.sources[0])
+            got = _then(site, read, got)
             joined = got if joined is None else _later(site, read, got, joined, place)
         rows.append((place, joined))
     return beside(site.builder, rows, dim, each[0][1].length)
@@ -202,8 +203,13 @@ def _cut(site: LocalSite, slot: int, value: Value) -> Any:
     """The source of a skipped slice, sliced."""
     for read in site.knowledge.reads:
         if read.slot == slot and read.last is not None:
-            value = site.builder.rows(value, read.dim, read.first, read.last - read.first)
+            value = _then(site, read, site.builder.rows(value, read.dim, read.first, read.last - read.first))
     return value
+
+
+def _then(site: LocalSite, read: Read, value: Value) -> Any:
+    """Rows of a source, after the op that is applied to them."""
+    return site.builder.one(read.then, [value], value.type) if read.then else value
 
 
 def reduce_window(site: LocalSite, operands: list[Value]) -> list[Any]:
