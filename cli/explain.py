@@ -402,6 +402,8 @@ def _nothing(explainer: Explainer, options: argparse.Namespace) -> str:
     where = "" if options.dim is None else f" in dim {options.dim}"
     axis = "any axis" if options.axis is None else f'"{options.axis}"'
     hint = "why-not names the reason" if options.axis else "why-not --dim D --axis A names the reason"
+    if not value.shape:
+        hint = "it is a scalar"
     sentence = f"{value.name} : {value.type} is not sharded on {axis}{where}; {hint}"
     if not value.manual:
         return sentence

@@ -44,7 +44,9 @@ class Values:
         if reason := self._record.absent(name):
             raise ShardlogError(f"{name} has no sharding: {reason}", where=self._record.name)
         names = self._record.names()
-        near = get_close_matches(name, names, n=3, cutoff=0.5) or list(names)[:5]
+        in_main = name.rpartition(":")[2]  # whose values have no function in their names
+        near = [in_main] if in_main in names else get_close_matches(name, names, n=3, cutoff=0.5)
+        near = near or list(names)[:5]
         hint = f"the nearest are: {', '.join(near)}" if near else "the program has no tensors"
         raise ShardlogError(f"there is no value {name}", where=self._record.name, hint=hint)
 

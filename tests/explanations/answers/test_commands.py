@@ -96,6 +96,7 @@ def test_json(module: str, arguments: list[str], capsys: pytest.CaptureFixture[s
     ("arguments", "message"),
     [
         (["why", "%1"], "there is no value %1\n  hint: the nearest are: %arg1, %0"),
+        (["why", "@main:%0"], "there is no value @main:%0\n  hint: the nearest are: %0\n"),
         (["why", "%0", "--axis", "dta"], "no mesh has an axis dta\n  hint: @mesh has data, model"),
         (
             ["why-not", "%0", "--dim", "2", "--axis", "data"],
@@ -110,3 +111,16 @@ def test_bad_input(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert message in captured.err
+
+
+def test_a_scalar_is_called_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has no dimension to ask why-not about."""
+    module = tmp_path / "scalar.mlir"
+    module.write_text("""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<f32>) -> tensor<f32> {
+  return %a : tensor<f32>
+}
+""")
+    assert main(["why", str(module), "%arg0"]) == 0
+    assert capsys.readouterr().out == "%arg0 : tensor<f32> is not sharded on any axis; it is a scalar\n"
