@@ -19,6 +19,7 @@ from .vetting import module_of_hlo, vetted, with_names
 
 LARGEST_STREAM = 4 << 30  # bytes of a pipe or a device
 _HLO = b"HloModule "
+_SCHEDULED = b"is_scheduled=true"  # in the first line of HLO that XLA has optimized
 _FIRST = 1 << 16  # bytes that identify the format
 
 
@@ -47,7 +48,12 @@ def read_stream(opened: Callable[[], AbstractContextManager[IO[bytes]]], name: s
 
 def given(data: bytes, name: str) -> Text:
     """A program that comes from outside."""
-    if data.startswith(_HLO):
+    if (hlo := data.lstrip()).startswith(_HLO):
+        if _SCHEDULED in hlo.partition(b"\n")[0]:
+            hint = (
+                "give the text from before: lowered.as_text('hlo'), or *.before_optimizations.txt of a dump"
+            )
+            raise ShardlogError("this HLO is optimized: it is the program of a device", where=name, hint=hint)
         return Text(module_of_hlo(data, name), name)
     data = bytecode_in(data) or data
     _check_kind(data, name)

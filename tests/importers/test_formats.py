@@ -67,6 +67,19 @@ def test_hlo_is_read_with_its_shardings() -> None:
     assert shardlog.run(HLO).partition().text().count("tensor<2x16xf32>") > 1
 
 
+def test_hlo_may_begin_with_empty_lines() -> None:
+    assert shardlog.run(f"\n {HLO}").text() == shardlog.run(HLO).text()
+
+
+def test_optimized_hlo_is_refused() -> None:
+    """Its tensors are the parts of a device, and its shardings those of whole tensors."""
+    text = jax.jit(jnp.tanh).lower(jnp.ones(8)).compile().as_text()
+    assert text is not None
+    with pytest.raises(ShardlogError, match="this HLO is optimized") as refused:
+        shardlog.run(text)
+    assert "before_optimizations" in refused.value.hint
+
+
 def test_hlo_that_xla_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "m.txt"
     path.write_text(HLO.replace("tanh", "foo"))
