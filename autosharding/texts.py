@@ -15,6 +15,7 @@ from .plan import AutoPlan, Other, Placed, Spec, Tried, axes_of
 from .searching import MISJUDGED
 from .weighing import Weighed, number_of
 
+_CLOSE = 0.99  # of a bound: a sum also has a low price of memory, and rounding
 _DIGITS = 4  # of a time: plans differ by less than a percent
 _NUMBER = re.compile(r"(?<=\[)\d+(?=\])|(?<= arg)\d+$|(?<= result)\d+$")
 
@@ -53,10 +54,11 @@ def _proof(plan: AutoPlan) -> Iterator[str]:
         times = plan.seconds / plan.sum if plan.sum else 1.0
         if times > MISJUDGED:
             yield f"the sum misjudges this program, which takes {times:.1f} times as long"
-        elif plan.seconds < plan.bound:
+        elif 0 < plan.seconds < plan.bound * _CLOSE:
             yield (
-                f"the sum misjudges this program, which takes {times:.2f} times as long: collectives are "
-                "combined, or ops behind them are fused; so its bound is none of the time"
+                f"the sum misjudges this program, which takes {times:.2f} times as long: collectives "
+                "are combined, ops are fused, or loops have an unknown number of iterations; "
+                "the bound is of the sum only"
             )
 
 
@@ -198,8 +200,8 @@ def why_text(plan: AutoPlan, argument: str) -> str:
     if not others:
         lines.append(
             "nothing else was weighed: it was kept, or the search has no prices beside this layout; "
+            "--module MODULE costs programs with other layouts"
         )
-        lines[-1] += "--module MODULE costs programs with other layouts"
     for other in others:
         lines.append(f"  {spec_text(Placed('', other.spec)):<28} {_price(other):<12} {_why(other)}")
     return "\n".join(lines)

@@ -351,7 +351,13 @@ def test_a_plan_whose_sum_is_not_the_least_comes_back_from_its_file(found: AutoP
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(1.0, ()), (1.7, ("1.7 times as long",)), (0.8, ("0.80 times as long", "bound is none of the time"))],
+    [
+        (1.0, ()),
+        (0.899, ()),
+        (0.0, ()),
+        (1.7, ("1.7 times as long",)),
+        (0.8, ("0.80 times as long", "the bound is of the sum only")),
+    ],
 )
 def test_a_sum_that_misjudges_the_time_says_so(seconds: float, said: tuple[str, ...]) -> None:
     text = plan_text(AutoPlan("data=8", "h100", seconds, 0, 1.0, 0.9, (), (), {}))
