@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,19 +219,27 @@ class _AnnotationWriter:
 
     def define(self, op: ir.Operation, each: list[_Annotation | None]) -> None:
         """Annotates the results of an op, for it and for its users."""
-        for result, annotation in zip(op.results, each, strict=False):
-            if annotation is not None and isinstance(result.type, ir.RankedTensorType):
-                self.annotate(result, annotation, ir.InsertionPoint.after(op))
+        if each:
+            self.annotate(op.results, each, ir.InsertionPoint.after(op))
         for label in (SHARDING, *_KEPT):
             if label in op.attributes and op.name not in _CONSTRAINTS:
                 del op.attributes[label]
 
-    def annotate(self, value: Value, annotation: _Annotation, place: ir.InsertionPoint) -> None:
-        defined = self.shard(value, annotation, place, users=False)
-        seen = self.shard(defined.results[0], annotation, place, users=True)
-        value.replace_all_uses_except(seen.results[0], defined)
-        self.defined[seen.results[0]] = defined.results[0]
-        self.seen.append(seen)
+    def annotate(
+        self, values: Sequence[Any], each: Sequence[_Annotation | None], place: ir.InsertionPoint
+    ) -> None:
+        """Annotates tensors where they are defined, and after that for their users: in the order in which
+        these annotations are written again once they are read."""
+        annotated = [
+            (value, annotation, self.shard(value, annotation, place, users=False))
+            for value, annotation in zip(values, each, strict=False)
+            if annotation is not None and isinstance(value.type, ir.RankedTensorType)
+        ]
+        for value, annotation, defined in annotated:
+            seen = self.shard(defined.results[0], annotation, place, users=True)
+            value.replace_all_uses_except(seen.results[0], defined)
+            self.defined[seen.results[0]] = defined.results[0]
+            self.seen.append(seen)
 
     def constrain(self, op: ir.Operation, annotation: _Annotation | None) -> None:
         """Writes a constraint as an annotation for the users of a value."""
@@ -248,10 +256,7 @@ class _AnnotationWriter:
             return
         self.begin(function.operation)
         block = function.regions[0].blocks[0]
-        first = ir.InsertionPoint.at_block_begin(block)
-        for value, annotation in zip(block.arguments, arguments, strict=False):
-            if annotation is not None:
-                self.annotate(value, annotation, first)
+        self.annotate(block.arguments, arguments, ir.InsertionPoint.at_block_begin(block))
 
     def leave(self, function: FunctionOp, results: list[_Annotation | None]) -> None:
         """Annotates the values that a function returns, if they are sharded otherwise."""

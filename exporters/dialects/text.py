@@ -112,11 +112,10 @@ def _as_llvm_reads_it(module: ir.Module) -> str:
     context.allow_unregistered_dialects = True
     names, is_registered = {op.name for op in operations_in(module)}, module.context.is_registered_operation
     context.load_all_available_dialects()
-    if all(is_registered(name) == context.is_registered_operation(name) for name in names):
+    of_linalg = any(name.startswith("linalg.") for name in names)
+    if not of_linalg and all(is_registered(name) == context.is_registered_operation(name) for name in names):
         written = BytesIO()
         module.operation.print(file=written, binary=True, assume_verified=True)
-        text = written.getvalue().decode()
-    else:
-        generic = str(module.operation.get_asm(print_generic_op_form=True))
-        text = str(ir.Module.parse(generic, context))
-    return as_linalg(text) if any(name.startswith("linalg.") for name in names) else text
+        return written.getvalue().decode()
+    generic = str(module.operation.get_asm(print_generic_op_form=True))
+    return str(ir.Module.parse(as_linalg(generic) if of_linalg else generic, context))

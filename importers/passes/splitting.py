@@ -60,9 +60,10 @@ class _Splitter:
         self.operands, self.offsets = numbers(function.operands.values), numbers(function.operands.offsets)
         self.first_results, self.results = numbers(function.results.first), numbers(function.results.counts)
         scalars = np.asarray(scalar, bool)[numbers(function.types)]
-        self.copied = (self.definer >= 0) & ~scalars  # values that are copied with their users
         self.is_constant = np.zeros(len(function.ops), bool)
         self.is_constant[constants] = True
+        # Values that are copied with their users. What an op fills with a scalar may be no constant.
+        self.copied = (self.definer >= 0) & self.is_constant[self.definer] & ~scalars
 
     def run(self) -> None:
         """Gives operands copies. A copy has the number of the use and the number of the copied node."""
@@ -70,8 +71,7 @@ class _Splitter:
         stays = self.is_constant.copy()
         stays[[node for _, _, node in function.groups]] = True
         entries, rows = spread(self.offsets, self.order)
-        shaped = self.is_constant[self.definer] & self.copied
-        cut = shaped[self.operands[entries]] & ~stays[self.order][rows]
+        cut = self.copied[self.operands[entries]] & ~stays[self.order][rows]
         uses = entries[cut]
         copies = self.copies(uses)
         sources = copies % nodes

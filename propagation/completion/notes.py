@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...program.reductions import UNREDUCED
@@ -53,11 +53,11 @@ class Notes:
         grid: int,
         rank: int,
         sharded: Iterable[tuple[int, int, int]],
-        partial: Sequence[int],
+        partial: Iterable[int],
         reduction: str,
     ) -> Note:
         """The number of an annotation that completion gives. It speaks of the first dimension, and of those
-        before the last split one."""
+        before the last split one. The order of partial axes means nothing."""
         rows = sorted(sharded)
         last = max((d for d, _, _ in rows), default=0 if rank else -1)
         return self.number(
@@ -65,7 +65,7 @@ class Notes:
                 "on_grid": [(grid,)],
                 "says": [(d,) for d in range(last + 1)],
                 "sharded": rows,
-                "partial": list(enumerate(partial)),
+                "partial": list(enumerate(sorted(partial))),
                 "partial_as": [(reduction,)] if partial else [],
             }
         )
