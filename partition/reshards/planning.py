@@ -323,7 +323,9 @@ class Planner:
         return None
 
     def _straight(self, shape: Shape, start: Layout, goal: Layout) -> Route | None:
-        """The route, if it takes only combining partial values, gathering, or slicing."""
+        """The route, if it takes only combining partial values, gathering, or slicing. Gathering
+        also sends padding. If that is more than half, as of a single row on several devices, a search may
+        find less."""
         axes, pairs = self.axes, list(zip(start.dims, goal.dims, strict=True))
         if start.dims == goal.dims and not goal.partial:
             n, size = axes.product(start.partial), prod(axes.local(shape, start.dims))
@@ -341,13 +343,17 @@ class Planner:
         for d in changed:
             held, wanted = pairs[d]
             more, fewer = (held, wanted) if gathers else (wanted, held)
-            if not self.moves.fits(shape[d], more, fewer):
+            if not self.moves.fits(shape[d], more, fewer) or (gathers and self._is_padding(shape[d], held)):
                 return None
             moved = more[len(fewer) :]
             price = prod(axes.local(shape, layout.dims)) * (axes.product(moved) - 1) if gathers else 0
             layout = Layout(with_pieces(layout.dims, d, wanted))
             steps.append(Step("all_gather" if gathers else "slice", moved, layout, float(price), d))
         return Route.of(steps)
+
+    def _is_padding(self, size: int, held: Pieces) -> bool:
+        """Whether most rows of the parts of a dimension are padding."""
+        return 0 < 2 * size < self.axes.tile(size, held) * self.axes.product(held)
 
     def _growing(self, size: int, held: Pieces, wanted: Pieces) -> float:
         """The bytes of a gather relative to the growth of a part. The growth is smaller if padding goes.

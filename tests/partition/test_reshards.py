@@ -360,6 +360,27 @@ def test_parts_that_are_all_padding_are_no_zeros_to_xla(rows: int, fenced: bool)
     np.testing.assert_allclose(got, np.sin(x), rtol=1e-6)
 
 
+FIRST = """
+sdy.mesh @mesh = <["a"=8]>
+func.func @main(%x: tensor<16x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>})
+    -> (tensor<16x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.slice %x [0:16, 0:1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"a"}]>]>}
+     : (tensor<16x64xf32>) -> tensor<16x1xf32>
+  return %0 : tensor<16x1xf32>
+}
+"""
+
+
+def test_a_column_on_the_first_device_is_not_gathered_with_the_padding_of_others() -> None:
+    """All others have a column of padding: an eighth of each is exchanged, and the rows are gathered."""
+    program = shardlog.run(FIRST).partition(keep_shardings=True)
+    assert sorted(c.kind for c in program.collectives) == ["all-gather", "all-to-all"]
+    assert sum(c.bytes for c in program.collectives) == 2 * 16 * 4 * 7 // 8
+    x = np.random.default_rng(0).normal(size=(16, 64)).astype(np.float32)
+    (got,) = program.compile()(x)
+    np.testing.assert_array_equal(got, x[:, :1])
+
+
 if __name__ == "__main__":  # all of them, not one of each class
     os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
     for axes, shape in product((CUBE, SUB_AXES), [(8, 8, 8), (5, 7, 3)]):
