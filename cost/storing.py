@@ -257,13 +257,18 @@ class Storing:
 
     def _is_behind(self, later: int, value: int) -> bool:
         """Whether a value is made from another one by way of a stored one, or is one that is stored."""
-        graph, maker = self.graph, self.graph.definers[later]
-        if maker < 0 or not graph.needed(maker) >> graph.definers[value] & 1:
-            return False
-        how = self.at(later)
-        return (how.stored and not how.again) or any(
-            self._is_behind(each, value) for each in graph.operands[maker] if each != value
-        )
+        graph, seen, waiting = self.graph, {value}, [later]
+        while waiting:
+            each = waiting.pop()
+            maker = graph.definers[each]
+            if each in seen or maker < 0 or not graph.needed(maker) >> graph.definers[value] & 1:
+                continue
+            seen.add(each)
+            how = self.at(each)
+            if how.stored and not how.again:
+                return True
+            waiting += graph.operands[maker]
+        return False
 
     def _moved(self, op: int, value: int) -> bool:
         """Whether a value is in another memory than its operand."""

@@ -317,6 +317,27 @@ func.func @main(%x: tensor<32x32xf32>, %y: tensor<16x32xf32>, %b: tensor<32x16xf
     assert peak(chain) == 4 + 2 + 2 + 1 + 2
 
 
+@pytest.mark.parametrize(
+    ("levels", "steps"), [(40, ("abs %c{0}", "add %c{0}, %d{0}")), (3000, ("abs %c{0}",))]
+)
+def test_what_is_made_from_a_value_by_many_ops_is_looked_through_once(
+    levels: int, steps: tuple[str, ...]
+) -> None:
+    """A chain is deeper than Python's calls may be; sums with their own operands make 2**40 ways."""
+    lines = [
+        "%y = stablehlo.multiply %x, %x : tensor<16x16xf32>",
+        "%c0 = stablehlo.negate %y : tensor<16x16xf32>",
+    ]
+    for n in range(levels):
+        names = [f"%d{n}", f"%c{n + 1}"][-len(steps) :]
+        each = zip(names, steps, strict=True)
+        lines += [f"{name} = stablehlo.{step.format(n)} : tensor<16x16xf32>" for name, step in each]
+    lines += [f"%r = stablehlo.multiply %y, %c{levels} : tensor<16x16xf32>", "return %r : tensor<16x16xf32>"]
+    body = "\n".join(lines)
+    text = f"func.func @main(%x: tensor<16x16xf32>) -> tensor<16x16xf32> {{\n{body}\n}}"
+    assert peak(text, "cpu") == 2  # the argument and the result
+
+
 def test_a_branch_computes_the_result() -> None:
     branches = """\
 func.func @main(%p: tensor<i1>, %x: tensor<16x16xf32>) -> tensor<16x16xf32> {
