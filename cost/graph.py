@@ -71,7 +71,8 @@ class OpGraph:
         self._numbered = 0  # ops whose values have numbers there
         self._users: dict[int, list[int]] = {}
         self._blocks: dict[int, list[int]] = {}
-        self._needed: list[int] = []  # sets of ops as bits
+        self._needed: list[int] = []  # by op, a set of ops as bits
+        self._needed_places: dict[int, int] = {}  # the bit of an op
 
     def add(self, module: Any, listing: Listing | None = None) -> range:
         """Takes down a module, whose ``listing`` may be known. Returns the numbers of its ops, itself the
@@ -212,18 +213,22 @@ class OpGraph:
         used = (value - first for inner in range(op + 1, end) for value in self.operands[inner])
         return (*self.kinds[op:end], -1, *used)
 
-    def needed(self, op: int) -> int:
-        """The ops that an op needs, directly or not, itself or in its regions: bit n for op n."""
-        needed, definers = self._needed, self.definers
+    def needs(self, op: int, other: int) -> bool:
+        """Whether an op needs another one, directly or not, itself or in its regions. Only ops with several
+        operands and several uses count."""
+        needed, places = self._needed, self._needed_places
         for n in range(len(needed), len(self.ops)):
+            if len(self.operands[n]) > 1 and sum(len(self.uses[value]) for value in self.results[n]) > 1:
+                places[n] = len(places)
             needed.append(0)
-            for maker in {definers[value] for value in self.operands[n]} - {-1}:
-                needed[n] |= needed[maker] | 1 << maker
+            for maker in {self.definers[value] for value in self.operands[n]} - {-1}:
+                own = 1 << places[maker] if maker in places else 0
+                needed[n] = _union(needed[n], _union(needed[maker], own))
             around = self.parents[n]
             while around >= 0:
-                needed[around] |= needed[n]
+                needed[around] = _union(needed[around], needed[n])
                 around = self.parents[around]
-        return needed[op]
+        return other in places and bool(needed[op] >> places[other] & 1)
 
     def users(self, value: int) -> list[int]:
         """The ops that use a value, each once. An op next to the definer stands for users in its regions."""
@@ -251,3 +256,9 @@ def _tensor(kind: ir.Type) -> TensorType:
         return TensorType(text=str(kind))
     shape, text = tuple(kind.shape), str(kind)
     return TensorType(prod(shape), str(kind.element_type), size_of(text), shape, text)
+
+
+def _union(first: int, second: int) -> int:
+    """The union of two sets as bits. Where it is one of them it takes no more memory."""
+    both = first | second
+    return first if both == first else second if both == second else both

@@ -261,7 +261,7 @@ class Storing:
         while waiting:
             each = waiting.pop()
             maker = graph.definers[each]
-            if each in seen or maker < 0 or not graph.needed(maker) >> graph.definers[value] & 1:
+            if each in seen or maker < 0 or not graph.needs(maker, graph.definers[value]):
                 continue
             seen.add(each)
             how = self.at(each)
