@@ -13,13 +13,14 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.devices import Devices
+from ...notations.gspmd.tiles import groups_along
+from ...program.devices import Devices, Table
 from ...program.function import location
-from ...program.meshes import Mesh, symbol
+from ...program.meshes import symbol
 from ...program.mlir.modules import operations_in, symbols
 from ...program.mlir.origins import location_text, origin
 from ...program.mlir.types import FunctionOp, Operation, Value
-from ...program.shardings import read_mesh
+from ...program.shardings import Shardings, declared
 from ...rulebook.shipped import shipped
 from .grids import axis_lists, integers
 
@@ -62,13 +63,11 @@ def check_computations(module: ir.Module) -> None:
     """Checks the manual computations of a module, as ``check_reached`` does programs of each device."""
     if not any(op.name in _exchanges() for op in operations_in(module)):
         return
-    meshes = {
-        name: read_mesh(name, op.attributes["mesh"]) for name, op in symbols(module, "sdy.mesh").items()
-    }
+    shardings = declared(symbols(module, "sdy.mesh"))
     functions = symbols(module, "func.func")
     for op in operations_in(module):
         if op.name == _COMPUTATION and not _is_inside(op):
-            _check_computation(op, meshes, functions)
+            _check_computation(op, shardings, functions)
 
 
 _COMPUTATION = "sdy.manual_computation"
@@ -82,15 +81,16 @@ def _is_inside(op: Operation) -> bool:
     return around is not None
 
 
-def _check_computation(op: Operation, meshes: Mapping[str, Mesh], functions: Mapping[str, Any]) -> None:
+def _check_computation(op: Operation, shardings: Shardings, functions: Mapping[str, Any]) -> None:
     references = [each.mesh_or_ref for label in _BOUNDARY for each in _shardings(op, label)]
     used = {each.value for each in references if isinstance(each, ir.FlatSymbolRefAttr)}
-    named = [meshes[name] for name in sorted(used) if name in meshes and meshes[name].axes]
+    meshes = [mesh for mesh in shardings.meshes.meshes if mesh.name in used]
+    named = [mesh for mesh in meshes if mesh.axes]
     if len(named) != 1 or named[0].device_ids:  # numbers of devices say nothing about their places then
         return
     names, sizes = [name for name, _ in named[0].axes], [size for _, size in named[0].axes]
     what = f"the manual computation{_line(op)}"
-    _Check(op.operation, names, sizes, what, _HINT_OF_JAX, functions).run(_differs(op, names))
+    _Check(op.operation, names, sizes, what, _HINT_OF_JAX, shardings, functions).run(_differs(op, names))
 
 
 _BOUNDARY = ("in_shardings", "out_shardings")
@@ -123,6 +123,7 @@ class _Check:
     sizes: Sequence[int]
     what: str
     hint: str
+    shardings: Shardings = field(default_factory=lambda: declared({}))
     functions: Mapping[str, Any] = field(default_factory=dict)
     ops: list[Operation] = field(default_factory=list)  # by number; those of a function once for each call
     values: list[Value] = field(default_factory=list)  # by number
@@ -206,7 +207,7 @@ class _Check:
         """The axes that an op on a grid names, outermost first; those along which devices of its groups
         differ, for a collective of StableHLO."""
         if _GROUPS in op.attributes:
-            groups = np.asarray(op.attributes[_GROUPS])
+            groups = self.groups(op)
             places = np.stack(
                 np.unravel_index(np.clip(groups, 0, self.devices.count - 1), self.devices.sizes)
             )
@@ -219,6 +220,13 @@ class _Check:
         if op.name in _exchanges() and "split_axes" in op.attributes:  # neighbours exchange halos
             return [axis for axes in axis_lists(op.attributes["split_axes"]) for axis in axes]
         return [axis for label in ("grid_axes", "axes") for axis in integers(op.attributes.get(label))]
+
+    def groups(self, op: Operation) -> Table:
+        """The devices that a collective of StableHLO brings together, a row per group."""
+        attribute = op.attributes[_GROUPS]
+        if isinstance(attribute, ir.DenseIntElementsAttr):
+            return np.asarray(attribute)
+        return np.asarray(groups_along(*self.shardings.grouped(attribute, location(op))))
 
     def refuse(self, outer: int, op: int, axis: int, source: int) -> None:
         """Raises ShardlogError for a collective in a branch or loop that depends on a value."""
