@@ -67,11 +67,11 @@ def _table(plan: AutoPlan) -> Iterator[str]:
     costs = [(each.mesh, each.seconds, each.peak) if each.written else None for each in plan.tried]
     own = plan.mesh, plan.seconds, plan.peak
     taken = costs.index(own) if own in costs else None
-    rows = [("plan", "mesh", "seconds", "peak"), *_rows(plan.tried)]
-    name, mesh, seconds, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
+    rows = [("plan", "mesh", "time", "peak"), *_rows(plan.tried)]
+    name, mesh, time, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
     for number, row in enumerate(rows, -1):  # the first is the heading
         mark = "  <- taken" if number == taken else ""
-        yield f"{row[0]:<{name}}  {row[1]:<{mesh}}  {row[2]:>{seconds}}  {row[3]}{mark}"
+        yield f"{row[0]:<{name}}  {row[1]:<{mesh}}  {row[2]:>{time}}  {row[3]}{mark}"
 
 
 def _rows(tried: Sequence[Tried]) -> Iterator[tuple[str, str, str, str]]:
