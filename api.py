@@ -8,7 +8,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from .errors import ShardlogError, closest
+from .errors import ShardlogError, check_options
 from .explanations.answers.visualize import visualize
 from .importers.sources.jax import lowered
 from .propagation.schedules.tactics import Tactic
@@ -70,10 +70,7 @@ def _check_keywords(source: object, keywords: dict[str, Any]) -> None:
     if callable(source) and any(p.kind is p.VAR_KEYWORD for p in signature(source).parameters.values()):
         return
     parameters = signature(source).parameters if callable(source) else {}
-    for name in keywords:
-        if name not in parameters:
-            hint = closest(name, [*parameters, *NAMES])
-            raise ShardlogError(f"there is no option {name}", where="run", hint=hint)
+    check_options(keywords, [*parameters, *NAMES], "run")  # those of NAMES were taken out
 
 
 # The options are described in one place, and ``help(shardlog.run)`` has them too.

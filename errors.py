@@ -96,6 +96,14 @@ def closest(name: str, names: Iterable[str]) -> str:
     return f"there are: {', '.join(listed[:8])}{', ...' if len(listed) > 8 else ''}"
 
 
+def check_options(given: Iterable[str], names: Iterable[str], where: str) -> None:
+    """Raises ShardlogError for the first option that has none of these names."""
+    names = list(names)
+    for name in given:
+        if name not in names:
+            raise ShardlogError(f"there is no option {name}", where=where, hint=closest(name, names))
+
+
 def _alike(one: str, two: str) -> int:
     """With how many characters two names begin alike."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from .errors import ShardlogError, closest, from_extra
+from .errors import ShardlogError, check_options, closest, from_extra
 from .runs.options import NAMES, Options
 from .runs.running import run_with
 from .session import Session
@@ -104,10 +104,7 @@ class _Decided:
             raise ShardlogError(
                 f"{next(iter(partition))} applies only to shardlog's partitioner", where="jit", hint=hint
             )
-        for name in options:
-            if name not in NAMES:
-                hint = closest(name, [*NAMES, *_PARTITION, *_OF_JAX])
-                raise ShardlogError(f"there is no option {name}", where="jit", hint=hint)
+        check_options(options, [*NAMES, *_PARTITION, *_OF_JAX], "jit")  # the latter were taken out
         return cls(Options(**options), devices, partitioner, partition)
 
     def choose(self, lowered: object, devices: tuple[Any, ...]) -> ChosenModule:

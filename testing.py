@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .errors import ShardlogError, closest
+from .errors import ShardlogError, check_options, closest
 
 if TYPE_CHECKING:
     from .checks.expect import Difference
@@ -208,10 +208,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
     from .runs.options import NAMES
 
     names = [*NAMES, *(option.name for option in fields(ProgramChoice))]
-    for name in options:
-        if name not in names:
-            hint = closest(name, names)
-            raise ShardlogError(f"there is no option {name}", where="marker shardlog", hint=hint)
+    check_options(options, names, "marker shardlog")
 
 
 def _differences(differences: list[Difference]) -> str:
