@@ -17,6 +17,7 @@ from typing import IO, Any
 from . import interrupt
 from .errors import ShardlogError
 
+_CACHED = 128  # files of one suffix in a cache
 _number = count()
 _PARTIAL = re.compile(r"\.(\d+)-\d+\.partial")
 
@@ -90,6 +91,17 @@ def write(name: str | Path, data: bytes) -> None:
     """Writes a file, as ``output``."""
     with output(name) as path:
         path.write_bytes(data)
+
+
+def write_to_cache(file: Path, data: bytes) -> None:
+    """Writes a file of a cache, and removes the oldest of those with its suffix if there are many. Does
+    nothing where files cannot be written."""
+    with suppress(OSError, ShardlogError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write(file, data)
+        files = sorted(file.parent.glob(f"*{file.suffix}"), key=lambda each: each.stat().st_mtime)
+        for old in files[:-_CACHED]:
+            old.unlink()
 
 
 def refuse_loss(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str | None]) -> None:

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import ShardlogError
-from ..outputs import write
+from ..engine.plan.cache import checksum
+from ..outputs import write_to_cache
 from ..rulebook.discover import discovered
 from ..rulebook.shipped import cache_folder
 from ..runs.choice import ProgramChoice
@@ -26,12 +26,6 @@ from ..runs.records.saved import Saved
 from ..version import __version__
 from .answers.conflicts import Conflict, Conflicts
 
-try:  # hashlib loads OpenSSL, of several megabytes
-    from _sha256 import sha256  # type: ignore[import-not-found]
-except ImportError:
-    from hashlib import sha256
-
-_KEPT = 128  # files
 _LEVEL = 1  # of zlib
 _SOURCES = (".py", ".dl", ".toml", ".so", ".pyd")
 _ASIDE = ("tests", "docs", "examples", "findings", "standalone", "editors", "target", "build", "dist")
@@ -54,14 +48,10 @@ def keep(saved: Saved, conflicts: Conflicts) -> None:
     if file is None:
         return
     data = zlib.compress(json.dumps(list(map(_row, conflicts)), separators=(",", ":")).encode(), _LEVEL)
-    with suppress(OSError, ShardlogError):
-        if file.is_file() and file.read_bytes() == data:
+    with suppress(OSError):
+        if file.read_bytes() == data:
             return
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write(file, data)
-        files = sorted(file.parent.glob("*.conflicts"), key=lambda each: each.stat().st_mtime)
-        for old in files[:-_KEPT]:
-            old.unlink()
+    write_to_cache(file, data)
 
 
 # ---- Files ----------------------------------------------------------------------------------------------
@@ -108,7 +98,7 @@ def _file(saved: Saved, choice: ProgramChoice) -> Path | None:
         about = run, repr(choice), choice.machine, __version__, _code(), [*map(_state, packages)]
     except OSError:  # a source went away meanwhile
         return None
-    return folder / f"{sha256(module + repr(about).encode()).hexdigest()[:32]}.conflicts"
+    return folder / f"{checksum(module + repr(about).encode())[:32]}.conflicts"
 
 
 @cache

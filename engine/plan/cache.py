@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...errors import ShardlogError
-from ...outputs import write
+from ...outputs import write_to_cache
 from ..language.sources import Sources, UnreadableError, read_text
 from .plan import QueryPlan
 
@@ -28,7 +26,6 @@ except ImportError:
 
 _ROOT = "<root>/"  # before the name of a file that is named from the root
 PARTS = ("language", "analysis", "transform", "plan")  # folders of the engine that make plans
-_KEPT = 128  # files in a cache
 
 
 @dataclass(frozen=True)
@@ -87,14 +84,8 @@ class PlanCache:
         where files cannot be written."""
         if self.folder is None or self._version(request) is None:
             return
-        with suppress(OSError, ShardlogError):
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write(
-                self.folder / self._name(request, self.folder), self._packed(request, plan, sources, remarks)
-            )
-            files = sorted(self.folder.glob("*.plan"), key=lambda file: file.stat().st_mtime)
-            for file in files[:-_KEPT]:
-                file.unlink()
+        file = self.folder / self._name(request, self.folder)
+        write_to_cache(file, self._packed(request, plan, sources, remarks))
 
     def ship(self, request: Request, plan: QueryPlan, sources: Sources) -> None:
         """Write a plan, made of ``sources``, to the folder ``shipped``."""
@@ -108,7 +99,7 @@ class PlanCache:
         head = {
             "version": self._version(request),
             "texts": [
-                [self._from_root(f), _hash(t.encode()), request.untyped(f)]
+                [self._from_root(f), checksum(t.encode()), request.untyped(f)]
                 for f, t in sources.by_file().items()
             ],
             "absent": sorted(map(self._from_root, sources.absent)),
@@ -117,12 +108,12 @@ class PlanCache:
             "remarks": remarks,
         }
         lines = json.dumps(head, separators=(",", ":")).encode() + b"\n" + body
-        return _hash(lines).encode() + b"\n" + lines
+        return checksum(lines).encode() + b"\n" + lines
 
     def _read(self, file: Path, request: Request) -> PlanText | None:
         try:
-            checksum, lines = file.read_bytes().split(b"\n", 1)
-            if checksum != _hash(lines).encode():
+            first_line, lines = file.read_bytes().split(b"\n", 1)
+            if first_line != checksum(lines).encode():
                 return None
             first, body = lines.split(b"\n")
             head: dict[str, Any] = json.loads(first)
@@ -137,11 +128,11 @@ class PlanCache:
         except (OSError, ValueError, KeyError, TypeError, UnreadableError, RecursionError):
             return None
 
-    def _holds(self, request: Request, name: str, checksum: str, untyped: bool) -> bool:
+    def _holds(self, request: Request, name: str, expected: str, untyped: bool) -> bool:
         """Whether a text is unchanged."""
         file = self._file(name)
         text = request.texts[file] if file in request.texts else read_text(Path(file))
-        return checksum == _hash(text.encode()) and untyped == request.untyped(file)
+        return checksum(text.encode()) == expected and untyped == request.untyped(file)
 
     def _version(self, request: Request) -> str | None:
         """The version of all code that a plan depends on."""
@@ -154,11 +145,11 @@ class PlanCache:
             request.key,
             [request.files, request.updates, request.magic, request.examine is not None],
             [self._from_root(path) for path in request.paths],
-            [(self._from_root(name), _hash(text.encode())) for name, text in request.texts.items()],
+            [(self._from_root(name), checksum(text.encode())) for name, text in request.texts.items()],
             [self._from_root(path) for path in request.include_from],
             [[*request.macros.items()], [*request.pragmas.items()], [*request.functors]],
         ]
-        return f"{_hash(json.dumps(asked).encode())[:32]}.plan"
+        return f"{checksum(json.dumps(asked).encode())[:32]}.plan"
 
     def _from_root(self, file: Path | str) -> str:
         root, name = str(self.root), str(file)
@@ -173,7 +164,8 @@ class PlanCache:
         return json.dumps(f"{self.root}/")[:-1]
 
 
-def _hash(data: bytes) -> str:
+def checksum(data: bytes) -> str:
+    """The SHA-256 of data, in hexadecimal digits."""
     return str(sha256(data).hexdigest())
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from shutil import move
 
 import pytest
+from shardlog import outputs
 from shardlog.engine import LoadedProgram, load
 from shardlog.engine.language.sources import Sources
 from shardlog.engine.plan import cache as caches
@@ -152,7 +153,7 @@ def test_a_cache_that_cannot_be_written(rules: Path) -> None:
 
 
 def test_a_cache_keeps_the_newest(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caches, "_KEPT", 2)
+    monkeypatch.setattr(outputs, "_CACHED", 2)
     cache = rules.parent / "cache"
     for name in "abc":
         load(texts={name: f".decl {name}()"}, cache=PlanCache(rules, rules, cache))
