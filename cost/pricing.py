@@ -133,19 +133,15 @@ class Pricing:
         kernel with this root; None for other ops there."""
         if self._gpu is not None:
             return self._gpu.facts(op)
-        return self._facts(self.graph.plain[op], self._rules.of(op), _moved(op, self.storing))
+        name, knowledge = self.graph.plain[op], self._rules.of(op)
+        return event_facts(self.machine, name, knowledge, knowledge.shapes, _moved(op, self.storing))
 
     def _price(self, name: str, knowledge: Knowledge, moved: BytesMoved, count: int = 1) -> OpPrice:
         key = name, knowledge, moved, count
         if key not in self._known:
-            facts = self._facts(name, knowledge, moved, count)
+            facts = event_facts(self.machine, name, knowledge, knowledge.shapes, moved, count)
             self._known[key] = self._solved(facts, int(moved.touched), self.machine.sure)
         return self._known[key]
-
-    def _facts(
-        self, name: str, knowledge: Knowledge, moved: BytesMoved, count: int = 1
-    ) -> dict[str, Iterable[Any]]:
-        return event_facts(self.machine, name, knowledge, knowledge.shapes, moved, count)
 
     def of_collective(self, collective: Collective, op: int, together: int = 1) -> OpPrice:
         """The price of a collective, with elements as wide as the machine sends them; its share, if this many
