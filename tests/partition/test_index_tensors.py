@@ -12,6 +12,23 @@ import pytest
 import shardlog
 
 Program = tuple[str, str, str, Callable[[Any], Any]]
+
+
+def _reduced(rows: int, op: str, expected: Callable[[Any], Any]) -> Program:
+    """The rows of an argument, combined by an op of arith."""
+    argument, result = f"tensor<{rows}x2xindex>", "tensor<2xindex>"
+    body = f"""
+        %x1 = shard.shard %x to %s annotate_for_users : {argument}
+        %o = arith.constant dense<0> : {result}
+        %r = linalg.reduce ins(%x1 : {argument}) outs(%o : {result}) dimensions = [0]
+          (%a: index, %b: index) {{
+            %c = arith.{op} %a, %b : index
+            linalg.yield %c : index
+          }}
+        """
+    return f"%x: {argument}", result, body, expected
+
+
 PROGRAMS: dict[str, Program] = {
     "constant, padded": (
         "%x: tensor<4x5xf32>",
@@ -47,34 +64,8 @@ PROGRAMS: dict[str, Program] = {
         """,
         lambda x: x * 3,
     ),
-    "reduced": (
-        "%x: tensor<4x2xindex>",
-        "tensor<2xindex>",
-        """
-        %x1 = shard.shard %x to %s annotate_for_users : tensor<4x2xindex>
-        %o = arith.constant dense<0> : tensor<2xindex>
-        %r = linalg.reduce ins(%x1 : tensor<4x2xindex>) outs(%o : tensor<2xindex>) dimensions = [0]
-          (%a: index, %b: index) {
-            %c = arith.addi %a, %b : index
-            linalg.yield %c : index
-          }
-        """,
-        lambda x: x.sum(0),
-    ),
-    "largest": (
-        "%x: tensor<5x2xindex>",
-        "tensor<2xindex>",
-        """
-        %x1 = shard.shard %x to %s annotate_for_users : tensor<5x2xindex>
-        %o = arith.constant dense<0> : tensor<2xindex>
-        %r = linalg.reduce ins(%x1 : tensor<5x2xindex>) outs(%o : tensor<2xindex>) dimensions = [0]
-          (%a: index, %b: index) {
-            %c = arith.maxsi %a, %b : index
-            linalg.yield %c : index
-          }
-        """,
-        lambda x: x.max(0),
-    ),
+    "reduced": _reduced(4, "addi", lambda x: x.sum(0)),
+    "largest": _reduced(5, "maxsi", lambda x: x.max(0)),
     "carried by a loop": (
         "%x: tensor<5xindex>",
         "tensor<5xindex>",
