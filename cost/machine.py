@@ -196,7 +196,7 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
         near = inside or get_close_matches(base, shipped, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         hint = "" if file else f"{hint}There are {', '.join(shipped)}; or give a TOML file: {_OWN}"
-        message = f"there is no file {name}" if file else f"there is not a topology {name}"
+        message = f"there is no file {name}" if file else f"there is no topology {name}"
         raise ShardlogError(message, where="--topology", hint=hint)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))

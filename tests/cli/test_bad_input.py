@@ -428,7 +428,7 @@ ARGUMENTS = {
     ),
     "a target in the place of a machine": (
         "cost m.mlir --topology tpu:v5e:2x4",
-        "--topology: error: there is not a topology tpu:v5e:2x4\n"
+        "--topology: error: there is no topology tpu:v5e:2x4\n"
         "  hint: did you mean v5e:2x4? There are a100, b200, cpu, h100, h200, v4, v5e, v5p, v6e; "
         "or give a TOML file: docs/cost.md says how to measure a GPU",
     ),

@@ -405,7 +405,7 @@ def test_bad_input_is_told_before_anything_runs(capsys: pytest.CaptureFixture[st
         (("run", "--save", ""), "--save: error: the file name is empty"),
         (("partition", "--topology", "v5e:2x2", "-o", "out.mlir"), "a torus of 4 devices is too small"),
         (("compile", "--target", "cpu", "--topology", "v5e:2x2", "-o", "out.hlo"), "a torus of 4 devices"),
-        (("what-if", "--topology", "v5f", "--pin", "%0=[{}, {}]"), "there is not a topology v5f"),
+        (("what-if", "--topology", "v5f", "--pin", "%0=[{}, {}]"), "there is no topology v5f"),
         (("what-if",), "there is nothing to change\n  hint: give --annotate, --drop or --pin"),
         (
             ("why", "%0", "--pin", "%0=[{}, {}]"),

@@ -189,7 +189,7 @@ def test_a_file_of_a_machine_lacks_no_number_of_kernels_and_none_is_absurd(tmp_p
 
 
 def test_a_gpu_that_is_not_known_is_told_which_are_and_how_to_measure_it() -> None:
-    with pytest.raises(ShardlogError, match="there is not a topology h101") as error:
+    with pytest.raises(ShardlogError, match="there is no topology h101") as error:
         machine("h101")
     assert "did you mean h100? There are a100, b200" in error.value.hint
     assert "how to measure a GPU" in error.value.hint

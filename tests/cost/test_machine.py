@@ -121,7 +121,7 @@ def test_names_are_machines_and_paths_files(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_what_is_wrong_with_a_machine(tmp_path: Path) -> None:
-    with pytest.raises(ShardlogError, match="there is not a topology v5x") as error:
+    with pytest.raises(ShardlogError, match="there is no topology v5x") as error:
         machine("v5x")
     assert "did you mean v5" in error.value.hint
     file = tmp_path / "m.toml"
@@ -186,7 +186,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         machine(str(tmp_path / "nothing.toml"))
     with pytest.raises(ShardlogError, match="cannot read the topology: Is a directory"):
         machine(str(tmp_path))
-    with pytest.raises(ShardlogError, match=r"there is not a topology \n"):
+    with pytest.raises(ShardlogError, match=r"there is no topology \n"):
         machine("")
     file = tmp_path / "m.toml"
     file.write_text(MACHINE.format(flops=1, bandwidth=1) + "[torus]\nshape = [2, 2]\ncloses = 4")

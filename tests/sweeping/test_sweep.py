@@ -75,7 +75,7 @@ def test_all_combinations_are_tasks(tmp_path: Path) -> None:
         ('models = ["m.mlir"]\ndevices = ["8"]\n', "sweep.toml:2: error: '8' devices"),
         (
             'models = ["m.mlir"]\ntopologies = ["h100", "h1000"]\n',
-            "sweep.toml:2: error: there is not a topology",
+            "sweep.toml:2: error: there is no topology",
         ),
         ('models = ["m.mlir"]\nmemory = ["1GiB",\n"much"]\n', "sweep.toml:3: error: 'much' is not a size"),
         ('models = ["m.mlir"]\naxes = 7\n', "sweep.toml:2: error: meshes of 7 axes"),
